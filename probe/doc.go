@@ -1,0 +1,3 @@
+// Package probe reads request bodies and event streams without decoding them:
+// bytes in, offsets out.
+package probe
