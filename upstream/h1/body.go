@@ -186,6 +186,7 @@ func (r *Response) sizeByte(c byte) error {
 		r.chunk = chunkExtension
 	case c == ' ' || c == '\t':
 		r.chunk = chunkSpace
+		return r.skip(maxChunkExtension, ErrChunkExtension)
 	default:
 		return ErrChunkSize
 	}

@@ -109,6 +109,12 @@ func (r *Response) Reset(method []byte) {
 	}
 }
 
+// Begun tells whether any byte of the answer, an interim answer included, has
+// been fed. A request that was sent on a connection kept alive and got not even
+// one byte back before the connection ended may be sent again on a fresh one
+// (RFC 9112 §9.5 has the race this is about).
+func (r *Response) Begun() bool { return r.fed > 0 }
+
 // HasBody tells whether a body follows the head: not after HEAD, 204, 304 or
 // Content-Length: 0. A chunked or read-to-EOF body may still turn out empty.
 // Valid once FeedHead has returned done.
