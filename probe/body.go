@@ -194,7 +194,10 @@ type Object struct {
 	Span Span
 	// First and Last delimit its members, Body.Inner[First:Last].
 	First, Last uint32
-	// Of is the top-level member it belongs to.
+	// Repeated are the known fields that stand more than once in it.
+	Repeated FieldSet
+	// Of is the top-level member it belongs to: FieldSamplingParams or
+	// FieldStreamOptions.
 	Of Field
 }
 
@@ -216,6 +219,10 @@ type Body struct {
 	FaultField Field
 	// Repeated are the known top-level fields that stand more than once.
 	Repeated FieldSet
+	// OddSampling reports, on SurfaceGenerate, a sampling_params that is
+	// neither null, nor an object, nor a list of objects. What of it is an
+	// object is in Objects all the same.
+	OddSampling bool
 
 	last [NumFields]uint16 // 1 + index in Members of the last one, 0: none
 }
@@ -230,6 +237,28 @@ func (b *Body) Last(f Field) *Member {
 	return &b.Members[i-1]
 }
 
+// reset empties b and keeps its capacity.
+func (b *Body) reset() {
+	b.Members, b.Inner, b.Objects = b.Members[:0], b.Inner[:0], b.Objects[:0]
+	b.Span = Span{}
+	b.FaultAt, b.FaultField = 0, FieldNone
+	b.Repeated, b.OddSampling = 0, false
+	b.last = [NumFields]uint16{}
+}
+
+// LastInner returns the last member of the field f in the object o of b, which
+// is the one that engines read, or nil. The pointer is valid until the next
+// Scan.
+func (b *Body) LastInner(o *Object, f Field) *Member {
+	members := b.Inner[o.First:o.Last]
+	for i := len(members) - 1; i >= 0; i-- {
+		if members[i].Field == f {
+			return &members[i]
+		}
+	}
+	return nil
+}
+
 // Limits of one scan. What is beyond them is refused, not cut.
 const (
 	// MaxDepth bounds the nesting of objects and arrays, the top-level object
@@ -239,6 +268,8 @@ const (
 	MaxMembers = 1024
 	// MaxInner bounds the members of all Objects together.
 	MaxInner = 32768
+	// MaxObjects bounds the Objects: elements of a list of sampling_params.
+	MaxObjects = 8192
 	// MaxBody bounds the length of a body in bytes: offsets are 32 bits wide.
 	MaxBody = 1 << 31
 )

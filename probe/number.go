@@ -1,0 +1,166 @@
+package probe
+
+import "math"
+
+// skipNumber reads a number by the grammar of RFC 8259, or one of NaN, Infinity
+// and -Infinity, which Python's json reads.
+func skipNumber(src []byte, i int) (int, Fault) {
+	start := i
+	if src[i] == 'N' {
+		return skipWord(src, i, "NaN")
+	}
+	if src[i] == '-' {
+		i++
+	}
+	if i < len(src) && src[i] == 'I' {
+		return skipWord(src, i, "Infinity")
+	}
+	end := skipDigits(src, i)
+	if end == i || end > i+1 && src[i] == '0' {
+		return start, FaultSyntax
+	}
+	i = end
+	if i < len(src) && src[i] == '.' {
+		if end = skipDigits(src, i+1); end == i+1 {
+			return start, FaultSyntax
+		}
+		i = end
+	}
+	if i < len(src) && src[i]|0x20 == 'e' {
+		i++
+		if i < len(src) && (src[i] == '+' || src[i] == '-') {
+			i++
+		}
+		if end = skipDigits(src, i); end == i {
+			return start, FaultSyntax
+		}
+		i = end
+	}
+	return i, FaultNone
+}
+
+func skipDigits(src []byte, i int) int {
+	for i < len(src) && src[i]-'0' < 10 {
+		i++
+	}
+	return i
+}
+
+// ReadNumber returns what an engine reads in a governed value, the bytes of one
+// JSON value without white space around it, as Scan found them.
+//
+// A JSON number is that number, correctly rounded; outside float64 it is
+// Unusable. NaN, Infinity and -Infinity are what they say. true and false are 1
+// and 0, null is Absent. A string is the number that pydantic's lax mode reads
+// in it (pydantic-core input/shared.rs, str_as_float), or Unusable where that
+// needs more than 64 bytes: a decimal float with Unicode white space around it,
+// or one without white space that holds single underscores. Anything else is
+// Unusable. The number is valid iff the state is Number.
+func ReadNumber(val []byte, kind Kind) (float64, State) {
+	switch kind {
+	case KindNone, KindNull:
+		return 0, Absent
+	case KindFalse:
+		return 0, Number
+	case KindTrue:
+		return 1, Number
+	case KindNumber:
+		return readLiteral(val)
+	case KindString:
+		var buf [maxNumericString]byte
+		text, ok := numericText(val, &buf)
+		if !ok {
+			return 0, Unusable
+		}
+		if text, ok = dropUnderscores(text); !ok {
+			return 0, Unusable
+		}
+		if d, ok := parseDecimal(text); ok {
+			return d.float(text), Number
+		}
+		if x, ok := parseSpecial(text); ok {
+			return x, Number
+		}
+	}
+	return 0, Unusable
+}
+
+// readLiteral reads a number that skipNumber accepted.
+func readLiteral(val []byte) (float64, State) {
+	d, ok := parseDecimal(val)
+	if !ok {
+		switch string(val) {
+		case "NaN":
+			return math.NaN(), Number
+		case "Infinity":
+			return math.Inf(1), Number
+		case "-Infinity":
+			return math.Inf(-1), Number
+		}
+		return 0, Unusable
+	}
+	x := d.float(val)
+	if math.IsInf(x, 0) {
+		return 0, Unusable
+	}
+	return x, Number
+}
+
+// ReadWhole returns the whole number that an engine reads in the value of an
+// integer field, given as to ReadNumber. It is settled on the decimal text and
+// never through a float or an overflowing integer: 500, 500.0, 5e2, "500" and
+// "500.0" are 500, true is 1.
+//
+// ok reports a whole number; it is false for null, fractions, NaN, Infinity and
+// whatever an engine would not read as an integer. huge reports one outside
+// int64, for which n is math.MaxInt64 or math.MinInt64.
+func ReadWhole(val []byte, kind Kind) (n int64, ok, huge bool) {
+	switch kind {
+	case KindFalse:
+		return 0, true, false
+	case KindTrue:
+		return 1, true, false
+	case KindNumber:
+		if d, ok := parseDecimal(val); ok {
+			return d.whole(val)
+		}
+	case KindString:
+		var buf [maxNumericString]byte
+		text, ok := numericText(val, &buf)
+		if !ok || !integerText(text) {
+			return 0, false, false
+		}
+		text, _ = dropUnderscores(text)
+		if d, ok := parseDecimal(text); ok {
+			return d.whole(text)
+		}
+	}
+	return 0, false, false
+}
+
+// integerText reports whether text has the form that pydantic reads as an
+// integer: digits with single underscores between them, then nothing or a point
+// and zeros. An exponent has no place in it.
+func integerText(text []byte) bool {
+	i := 0
+	if len(text) > 0 && (text[0] == '+' || text[0] == '-') {
+		i++
+	}
+	last := byte('_')
+	for ; i < len(text) && text[i] != '.'; i++ {
+		c := text[i]
+		if c-'0' > 9 && (c != '_' || last == '_') {
+			return false
+		}
+		last = c
+	}
+	if last == '_' || i == len(text)-1 {
+		return false
+	}
+	for i++; i < len(text); i++ {
+		if text[i] != '0' {
+			return false
+		}
+	}
+	return true
+}

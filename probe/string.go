@@ -1,0 +1,137 @@
+package probe
+
+import "math/bits"
+
+const (
+	lowBits  = 0x0101010101010101
+	highBits = 0x8080808080808080
+)
+
+// skipString reads a string from i, the offset after its opening quote, and
+// returns the offset after the closing one and whether a backslash is in it.
+// Control characters, escapes that RFC 8259 does not have, and ill-formed UTF-8
+// are faults. Escaped surrogates need not be paired: Python reads them, and no
+// parser reads a different string end for them.
+func skipString(src []byte, i int) (end int, escaped bool, f Fault) {
+	for {
+		i = plainEnd(src, i)
+		if i >= len(src) {
+			return len(src), escaped, FaultTruncated
+		}
+		switch c := src[i]; {
+		case c == '"':
+			return i + 1, escaped, FaultNone
+		case c == '\\':
+			escaped = true
+			n := escapeLen(src[i:])
+			if n == 0 {
+				return i, escaped, FaultSyntax
+			}
+			i += n
+		case c < ' ':
+			return i, escaped, FaultSyntax
+		default:
+			n := utf8Len(src[i:])
+			if n == 0 {
+				return i, escaped, FaultUTF8
+			}
+			i += n
+		}
+	}
+}
+
+// plainEnd returns the offset of the first byte from i on that is a quote, a
+// backslash, a control character or not ASCII; len(src) if there is none.
+func plainEnd(src []byte, i int) int {
+	for ; len(src)-i >= 8; i += 8 {
+		w := load64(src[i:])
+		quote := w ^ lowBits*'"'
+		slash := w ^ lowBits*'\\'
+		// Each term marks its first byte exactly; a borrow can only add marks
+		// above a true one. So the lowest mark of the sum is exact.
+		marks := (quote-lowBits)&^quote | (slash-lowBits)&^slash | (w-lowBits*' ')&^w | w
+		if marks &= highBits; marks != 0 {
+			return i + bits.TrailingZeros64(marks)>>3
+		}
+	}
+	for i < len(src) {
+		if c := src[i]; c == '"' || c == '\\' || c < ' ' || c >= 0x80 {
+			return i
+		}
+		i++
+	}
+	return i
+}
+
+// load64 reads eight bytes, the first one lowest.
+func load64(b []byte) uint64 {
+	_ = b[7]
+	return uint64(b[0]) | uint64(b[1])<<8 | uint64(b[2])<<16 | uint64(b[3])<<24 |
+		uint64(b[4])<<32 | uint64(b[5])<<40 | uint64(b[6])<<48 | uint64(b[7])<<56
+}
+
+// escapeLen returns the length of the escape at the start of b, a backslash, or
+// 0 if it is none of RFC 8259.
+func escapeLen(b []byte) int {
+	if len(b) < 2 {
+		return 0
+	}
+	switch b[1] {
+	case '"', '\\', '/', 'b', 'f', 'n', 'r', 't':
+		return 2
+	case 'u':
+		if len(b) >= 6 && hexDigit[b[2]]|hexDigit[b[3]]|hexDigit[b[4]]|hexDigit[b[5]] < 16 {
+			return 6
+		}
+	}
+	return 0
+}
+
+// utf8Len returns the length of the multi-byte UTF-8 sequence at the start of b,
+// or 0 if it is ill-formed (Unicode, table 3-7).
+func utf8Len(b []byte) int {
+	c := b[0]
+	lo, hi := byte(0x80), byte(0xBF)
+	n := 0
+	switch {
+	case c >= 0xC2 && c <= 0xDF:
+		n = 2
+	case c >= 0xE0 && c <= 0xEF:
+		n = 3
+		if c == 0xE0 {
+			lo = 0xA0
+		} else if c == 0xED {
+			hi = 0x9F
+		}
+	case c >= 0xF0 && c <= 0xF4:
+		n = 4
+		if c == 0xF0 {
+			lo = 0x90
+		} else if c == 0xF4 {
+			hi = 0x8F
+		}
+	}
+	if n == 0 || len(b) < n || b[1] < lo || b[1] > hi {
+		return 0
+	}
+	for _, c := range b[2:n] {
+		if c&0xC0 != 0x80 {
+			return 0
+		}
+	}
+	return n
+}
+
+// hexDigit holds the value of each hexadecimal digit and 0xFF for other bytes.
+var hexDigit = func() (t [256]byte) {
+	for i := range t {
+		t[i] = 0xFF
+	}
+	for i := byte(0); i < 10; i++ {
+		t['0'+i] = i
+	}
+	for i := byte(0); i < 6; i++ {
+		t['a'+i], t['A'+i] = 10+i, 10+i
+	}
+	return t
+}()
