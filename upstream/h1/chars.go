@@ -24,18 +24,25 @@ func textChar(c byte) bool {
 
 // isText tells whether all of b is textChar.
 func isText(b []byte) bool {
-	const ones, high = 0x0101010101010101, 0x8080808080808080
-	i := 0
-	// Fast path: eight bytes at a time. A word with a byte below SP or with a
-	// DEL is looked at again byte by byte, because HTAB is below SP too.
-	for ; i+8 <= len(b); i += 8 {
-		x := binary.LittleEndian.Uint64(b[i:])
-		del := x ^ (0x7f * ones)
-		if (((x-' '*ones)&^x)|((del-ones)&^del))&high != 0 && !isTextSlow(b[i:i+8]) {
+	if len(b) < 8 {
+		return isTextSlow(b)
+	}
+	// Fast path: eight bytes at a time, the last eight over again where the
+	// length is no multiple. HTAB sends a word the slow way.
+	for i := 0; i+8 < len(b); i += 8 {
+		if mayHoldControl(binary.LittleEndian.Uint64(b[i:])) && !isTextSlow(b[i:i+8]) {
 			return false
 		}
 	}
-	return isTextSlow(b[i:])
+	last := b[len(b)-8:]
+	return !mayHoldControl(binary.LittleEndian.Uint64(last)) || isTextSlow(last)
+}
+
+// mayHoldControl tells whether one of the eight bytes of x is below SP or DEL.
+func mayHoldControl(x uint64) bool {
+	const ones, high = 0x0101010101010101, 0x8080808080808080
+	del := x ^ (0x7f * ones)
+	return (((x-' '*ones)&^x)|((del-ones)&^del))&high != 0
 }
 
 func isTextSlow(b []byte) bool {

@@ -3,6 +3,7 @@ package h1
 import (
 	"bytes"
 	"math"
+	"slices"
 )
 
 // FeedHead reads the head of the answer from p and returns how many bytes of p
@@ -13,20 +14,32 @@ import (
 //
 // After done, FeedHead consumes nothing.
 func (r *Response) FeedHead(p []byte) (n int, done bool, err error) {
-	for n < len(p) && r.err == nil && r.phase == phaseHead {
+	if r.err != nil || r.phase != phaseHead {
+		return 0, r.err == nil, r.err
+	}
+	for n < len(p) {
 		i := bytes.IndexByte(p[n:], '\n')
 		if i < 0 {
 			r.err = r.keep(p[n:])
-			n = len(p)
-			break
+			return len(p), false, r.err
 		}
-		r.err = r.keep(p[n : n+i+1])
-		n += i + 1
-		if r.err == nil {
-			r.err = r.endLine()
+		line := p[n : n+i+1]
+		n += len(line)
+		if err = r.keep(line); err == nil {
+			if r.line+len(line) < len(r.head) {
+				line = r.head[r.line:] // it began in an earlier piece
+			}
+			err = r.endLine(line)
+		}
+		if err != nil {
+			r.err = err
+			return n, false, err
+		}
+		if r.phase != phaseHead {
+			return n, true, nil
 		}
 	}
-	return n, r.err == nil && r.phase != phaseHead, r.err
+	return n, false, nil
 }
 
 // keep appends b, a piece of one line, to the head.
@@ -39,30 +52,25 @@ func (r *Response) keep(b []byte) error {
 	return nil
 }
 
-// endLine judges the line that has just been completed with LF.
-func (r *Response) endLine() error {
-	line := r.head[r.line:]
+// endLine judges a line that is complete with its LF.
+func (r *Response) endLine(line []byte) error {
 	// RFC 9112 §2.2 lets a recipient take a bare LF as the end of a line. A
 	// worker that sends one is not what we think it is; refusing costs nothing.
 	if len(line) < 2 || line[len(line)-2] != '\r' {
 		return ErrBareLF
 	}
 	line = line[:len(line)-2]
+	at := r.line
+	r.line = len(r.head)
 	switch {
 	case !r.statusEnd:
 		r.statusEnd = true
-		if err := r.statusLine(line); err != nil {
-			return err
-		}
+		return r.statusLine(line)
 	case len(line) == 0:
 		return r.endHead()
 	default:
-		if err := r.fieldLine(line); err != nil {
-			return err
-		}
+		return r.fieldLine(line, at)
 	}
-	r.line = len(r.head)
-	return nil
 }
 
 // statusLine reads HTTP-version SP status-code SP [reason-phrase] (RFC 9112
@@ -97,8 +105,9 @@ func (r *Response) statusLine(line []byte) error {
 	return nil
 }
 
-// fieldLine reads field-name ":" OWS field-value OWS (RFC 9112 §5).
-func (r *Response) fieldLine(line []byte) error {
+// fieldLine reads field-name ":" OWS field-value OWS (RFC 9112 §5) of the line
+// that begins at the given offset in head.
+func (r *Response) fieldLine(line []byte, at int) error {
 	n := 0
 	for n < len(line) && tokenChar[line[n]] {
 		n++
@@ -143,8 +152,8 @@ func (r *Response) fieldLine(line []byte) error {
 		}
 	}
 	r.spans = append(r.spans, span{
-		name: int32(r.line), nameEnd: int32(r.line + n),
-		value: int32(r.line + lo), valueEnd: int32(r.line + hi),
+		name: int32(at), nameEnd: int32(at + n),
+		value: int32(at + lo), valueEnd: int32(at + hi),
 	})
 	return nil
 }
@@ -219,11 +228,11 @@ func (r *Response) endHead() error {
 	if r.framing == framedNone {
 		r.phase = phaseDone
 	}
-	for _, s := range r.spans {
-		r.Fields = append(r.Fields, Field{
-			Name:  r.head[s.name:s.nameEnd:s.nameEnd],
-			Value: r.head[s.value:s.valueEnd:s.valueEnd],
-		})
+	r.Fields = slices.Grow(r.Fields, len(r.spans))[:len(r.spans)]
+	for i, s := range r.spans {
+		f := &r.Fields[i]
+		f.Name = r.head[s.name:s.nameEnd:s.nameEnd]
+		f.Value = r.head[s.value:s.valueEnd:s.valueEnd]
 	}
 	return nil
 }
