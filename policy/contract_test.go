@@ -134,7 +134,7 @@ func TestDomains(t *testing.T) {
 	good("temperature", 0, 0.0, int64(1), uint64(2), 2.0, 0.7, math.Copysign(0, -1))
 	bad("temperature", zeroTwo, -0.1, 2.1, int64(-1), uint64(3), nan, inf, -inf)
 	good("top_p", 1e-9, 1)
-	bad("top_p", openOne, 0, -0.0, -1, 1.0000001, nan, inf)
+	bad("top_p", openOne, 0, 0.0, -1, 1.0000001, nan, inf)
 	good("top_k", -1, -1.0, 1, 50.0, 1<<53)
 	bad("top_k", topK, 0, -2, nan, inf, 1e300, uint64(math.MaxUint64))
 	good("min_p", 0, 1, 0.5)

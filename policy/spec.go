@@ -87,11 +87,7 @@ func (fs *faults) params(params map[string]any) {
 	}
 	known := strings.Join(names, ", ")
 	if len(params) == 0 {
-		var value any = params
-		if params == nil {
-			value = nil
-		}
-		fs.add("params", value, "governs nothing; expected one or more of %s", known)
+		fs.add("params", params, "governs nothing; expected one or more of %s", known)
 	}
 	for _, key := range slices.Sorted(maps.Keys(params)) {
 		if !slices.Contains(names, key) {
@@ -228,6 +224,9 @@ func printedWhole(value any) string {
 	case string:
 		return strconv.Quote(v)
 	case map[string]any:
+		if v == nil {
+			return "null"
+		}
 		parts := make([]string, 0, len(v))
 		for _, key := range slices.Sorted(maps.Keys(v)) {
 			parts = append(parts, key+": "+printedWhole(v[key]))
