@@ -3,70 +3,115 @@
 // rule that can be checked without running anything. It builds nothing.
 package configs
 
-import "time"
-
-// Bytes is a size in bytes. It is written as a plain number or with a unit:
-// 512, 64KiB, 32MiB, 1GiB (1024-based) or KB, MB, GB (1000-based).
-type Bytes int64
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"time"
+)
 
 // Config is one whole configuration. A Config that Load returned is valid and
-// must not be changed.
+// must not be changed; it is then safe for concurrent use.
 type Config struct {
-	Server   Server            `koanf:"server"`
+	// Server holds the listeners and what bounds a client.
+	Server Server `koanf:"server"`
+	// Contract is the sampling contract of the whole fleet. Nil is off.
 	Contract *SamplingContract `koanf:"sampling_contract"`
-	Pools    []Pool            `koanf:"pools"`
-	Sim      Sim               `koanf:"sim"`
-	Log      Log               `koanf:"log"`
+	// Pools are the sets of workers, each with its models. Without any, the
+	// router starts simulated engines (Sim) and serves from those.
+	Pools []Pool `koanf:"pools"`
+	// Sim tunes the simulated engines. It has no effect when there are pools.
+	Sim Sim `koanf:"sim"`
+	// Log is the router's own log and the access log.
+	Log Log `koanf:"log"`
+
+	origins origins
 }
 
 // Server holds the listeners and what bounds a client.
 type Server struct {
-	Listen           string        `koanf:"listen"`
-	AdminListen      string        `koanf:"admin_listen"`
-	MaxBody          Bytes         `koanf:"max_body"`
-	Drain            time.Duration `koanf:"drain"`
-	ReadTimeout      time.Duration `koanf:"read_timeout"`
-	IdleTimeout      time.Duration `koanf:"idle_timeout"`
-	PassthroughPaths []string      `koanf:"passthrough_paths"`
+	// Listen is the address of the data listener, host:port. An empty host is
+	// every address of the machine; port 0 is any free one.
+	Listen string `koanf:"listen"`
+	// AdminListen is the address of the admin listener, host:port. It has no
+	// authentication: keep it on loopback or a closed network.
+	AdminListen string `koanf:"admin_listen"`
+	// MaxBody is the largest request body in bytes, at least 1, after a
+	// Content-Encoding is undone. A larger one is answered 413.
+	MaxBody Bytes `koanf:"max_body"`
+	// Drain is how long after SIGTERM running requests may take to finish.
+	// Zero ends them at once.
+	Drain time.Duration `koanf:"drain"`
+	// ReadTimeout is how long a client may take to send a request. Zero means
+	// as long as it likes.
+	ReadTimeout time.Duration `koanf:"read_timeout"`
+	// IdleTimeout is how long a keep-alive connection may wait for its next
+	// request. Zero means as long as the client likes.
+	IdleTimeout time.Duration `koanf:"idle_timeout"`
+	// WriteTimeout is how long a client may take no bytes of its answer. It
+	// begins anew as a stream goes on. Zero means as long as it likes.
+	WriteTimeout time.Duration `koanf:"write_timeout"`
+	// PassthroughPaths are request paths, compared byte for byte and without
+	// the query, that are forwarded although the router does not govern them.
+	PassthroughPaths []string `koanf:"passthrough_paths"`
 }
 
 // SamplingContract is what the operator declares about sampling parameters.
 type SamplingContract struct {
-	// OnConflict is reject, allow, observe or replace.
+	// OnConflict is what happens to a request that breaks the contract: reject
+	// (the default), allow, observe or replace.
 	OnConflict string `koanf:"on_conflict"`
-	// Params holds a number (a pin) or {min, max} (a band) for each field.
+	// Params holds for each governed field a number (a pin: int, uint64 or
+	// float64) or a map[string]any with the numbers min and max (a band).
 	Params map[string]any `koanf:"params"`
 }
 
 // Pool is a set of workers that serve the same models.
 type Pool struct {
-	Name    string            `koanf:"name"`
-	Models  []string          `koanf:"models"`
+	// Name identifies the pool in metrics, logs and environment variables:
+	// letters, digits, dot, dash and underscore, at most 64 of them.
+	Name string `koanf:"name"`
+	// Models are the names that requests ask for and that the workers know. A
+	// model belongs to one pool. One pool may have none: it serves every model
+	// that no other pool lists.
+	Models []string `koanf:"models"`
+	// Aliases maps further names to one of Models; the worker gets the latter.
 	Aliases map[string]string `koanf:"aliases"`
-	// Engine is sglang, vllm or openai.
+	// Engine is what the workers run: sglang, vllm or openai (anything else
+	// that speaks that API; the default).
 	Engine string `koanf:"engine"`
-	// Balance is round_robin, random or least_requests.
-	Balance  string   `koanf:"balance"`
-	Workers  []Worker `koanf:"workers"`
+	// Balance is how a worker is chosen: least_requests (fewest in flight; the
+	// default), round_robin or random.
+	Balance string `koanf:"balance"`
+	// Workers are the engines, at least one.
+	Workers []Worker `koanf:"workers"`
+	// Timeouts bound each request to a worker of the pool.
 	Timeouts Timeouts `koanf:"timeouts"`
 }
 
 // Worker is one engine.
 type Worker struct {
+	// URL is http://host:port, without a path.
 	URL string `koanf:"url"`
 }
 
 // Timeouts bound the stages of one request at a worker. Zero means none.
 type Timeouts struct {
-	Connect       time.Duration `koanf:"connect"`
-	FirstByte     time.Duration `koanf:"first_byte"`
+	// Connect bounds the making of a connection. Default 2s.
+	Connect time.Duration `koanf:"connect"`
+	// FirstByte bounds the wait for the first byte of the answer, from the
+	// moment the request is sent. Default 5m: a long prompt takes long.
+	FirstByte time.Duration `koanf:"first_byte"`
+	// BetweenEvents bounds the silence between two reads of an answer that has
+	// begun. Default 1m.
 	BetweenEvents time.Duration `koanf:"between_events"`
-	Total         time.Duration `koanf:"total"`
+	// Total bounds the whole, from the connection to the last byte. Default 1h.
+	Total time.Duration `koanf:"total"`
 }
 
 // Log is the router's own log and the access log, both on standard error.
 type Log struct {
-	// Level is debug, info, warn or error.
+	// Level is the least important thing to log: debug, info, warn or error.
 	Level string `koanf:"level"`
 	// Access turns the line a request on or off.
 	Access bool `koanf:"access"`
@@ -74,5 +119,29 @@ type Log struct {
 
 // Sim tunes the simulated engines that serve when there are no pools.
 type Sim struct {
+	// Engines is how many to start, 1 to 64.
 	Engines int `koanf:"engines"`
+	// Words is the length of an answer in words, each one token, at least 1.
+	Words int `koanf:"words"`
+	// Pace is the time between two words.
+	Pace time.Duration `koanf:"pace"`
+	// TTFB is the time from a request to the first byte of its answer.
+	TTFB time.Duration `koanf:"ttfb"`
+}
+
+// Origin returns where the value at path, such as pools[0].balance, was set;
+// the zero Origin says that nobody did and the default holds.
+func (c *Config) Origin(path string) Origin { return c.origins[path] }
+
+// Hash returns a SHA-256 of the effective configuration, in hexadecimal: equal
+// for equal values, wherever they were set and however they were written. It
+// compares routers of one version; another version may have other keys.
+func (c *Config) Hash() string {
+	text, err := json.Marshal(c)
+	if err != nil {
+		// Load lets only finite numbers, strings and maps of them through.
+		panic("BUG: a valid configuration cannot be encoded: " + err.Error())
+	}
+	sum := sha256.Sum256(text)
+	return hex.EncodeToString(sum[:])
 }

@@ -1,0 +1,45 @@
+package configs
+
+import "time"
+
+// defaultOnConflict is what a contract does that does not say: the strictest.
+const defaultOnConflict = "reject"
+
+// Default returns the configuration of a router that was given none: no
+// contract and no pools, so that simulated engines serve. The caller owns it.
+func Default() *Config {
+	return &Config{
+		Server: Server{
+			Listen:       "127.0.0.1:30000",
+			AdminListen:  "127.0.0.1:29000",
+			MaxBody:      32 << 20,
+			Drain:        30 * time.Second,
+			ReadTimeout:  60 * time.Second,
+			IdleTimeout:  120 * time.Second,
+			WriteTimeout: 60 * time.Second,
+		},
+		Sim: Sim{
+			Engines: 2,
+			Words:   16,
+			Pace:    20 * time.Millisecond,
+			TTFB:    50 * time.Millisecond,
+		},
+		Log: Log{Level: "info", Access: true},
+	}
+}
+
+// defaultPool returns what a pool has that does not say otherwise. Requests to
+// language models differ in cost by orders of magnitude, so they are spread by
+// what is in flight and not in turn; openai is what every engine understands.
+func defaultPool() Pool {
+	return Pool{
+		Engine:  "openai",
+		Balance: "least_requests",
+		Timeouts: Timeouts{
+			Connect:       2 * time.Second,
+			FirstByte:     300 * time.Second,
+			BetweenEvents: 60 * time.Second,
+			Total:         time.Hour,
+		},
+	}
+}

@@ -1,0 +1,181 @@
+package configs
+
+import (
+	"fmt"
+
+	"github.com/go-viper/mapstructure/v2"
+	"github.com/knadh/koanf/v2"
+)
+
+// delim separates the levels of koanf's flat keys. It must not occur in a key:
+// aliases are model names, which hold dots, slashes and colons. keyFault keeps
+// control characters out.
+const delim = "\x1f"
+
+// Options are the sources of a configuration, in the order in which they
+// override each other.
+type Options struct {
+	// Files are merged in order: mappings key by key, anything else (a list of
+	// pools, too) is replaced. The format goes by the extension: .yaml, .yml,
+	// .json, .toml.
+	Files []string
+	// Env is the environment, as os.Environ returns it. SLUICE_A__B=v sets the
+	// key a.b and SLUICE_POOLS__NAME__KEY=v a key of the pool with that name,
+	// in upper case with one _ for each run of other characters than letters
+	// and digits. A value is written as in Override. An unknown name with this
+	// prefix is a fault, but for the variables of Kubernetes' service links.
+	Env []string
+	// Flags are set last, in order.
+	Flags []Override
+}
+
+// Load reads, merges and validates a configuration. The error is a Faults with
+// everything that is wrong. Load keeps no state: it may be called again, also
+// at the same time, and reads everything anew.
+func Load(o Options) (*Config, error) {
+	l := loader{k: koanf.New(delim), origins: origins{}}
+	for i, name := range o.Files {
+		l.file(Origin{Name: name, rank: i})
+	}
+	l.settings(envSettings(o.Env, len(o.Files)), true)
+	l.settings(flagSettings(o.Flags, len(o.Files)+1), false)
+	c, err := l.config()
+	if err != nil {
+		return nil, err
+	}
+	faults := append(l.faults, c.faults().without(l.faults)...)
+	if err := faults.err(); err != nil {
+		return nil, err
+	}
+	return c, nil
+}
+
+// loader is the state of one Load.
+type loader struct {
+	k       *koanf.Koanf
+	origins origins
+	faults  Faults
+}
+
+func (l *loader) file(origin Origin) {
+	p := &parser{format: formatOf(origin.Name), origin: origin, origins: l.origins, faults: &l.faults}
+	if err := l.k.Load(fileProvider(origin.Name), p); err != nil {
+		l.faults.add(origin, "", err.Error())
+	}
+}
+
+// settings applies variables or flags, one by one: a later one may address
+// what an earlier one has set.
+func (l *loader) settings(settings []setting, env bool) {
+	setBy := make(map[string]string, len(settings))
+	for _, s := range settings {
+		values := l.k.Raw()
+		t, err := locate(s.levels, values)
+		if err != nil {
+			l.faults.add(s.origin, "", unknownSetting(err, &s, env, values))
+			continue
+		}
+		if other := setBy[t.path]; env && other != "" {
+			l.faults.add(s.origin, t.path, "is set by "+other+", too")
+			continue
+		}
+		setBy[t.path] = s.origin.Name
+		r := reader{origins: l.origins, faults: &l.faults}
+		n := s.node(t.typ, t.path, &l.faults)
+		if n == nil {
+			continue
+		}
+		l.origins.forget(t.path)
+		v, ok := r.value(n, t.typ, t.path)
+		if !ok {
+			continue
+		}
+		if err := l.k.Load(patch{v}, nil, koanf.WithMergeFunc(t.assign)); err != nil {
+			l.faults.add(s.origin, t.path, err.Error())
+		}
+	}
+}
+
+func unknownSetting(err error, s *setting, env bool, values map[string]any) string {
+	if !env {
+		return "sets an unknown key: " + err.Error()
+	}
+	if near := nearest(s.origin.Name, variables(envPrefix, configType, values)); near != "" {
+		return "unknown variable: " + err.Error() + "; did you mean " + near + "?"
+	}
+	return "unknown variable: " + err.Error()
+}
+
+// patch is the koanf.Provider of one value.
+type patch struct{ value any }
+
+const patchKey = "value"
+
+// Read returns the value, which target.assign puts in its place.
+func (p patch) Read() (map[string]any, error) { return map[string]any{patchKey: p.value}, nil }
+
+// ReadBytes returns an error: a patch has no text.
+func (p patch) ReadBytes() ([]byte, error) { return nil, errNoParser }
+
+// assign is the merge function of a patch. Unlike koanf's own it replaces a
+// mapping as a whole and reaches into lists. The place exists but for the
+// mappings on the way to it.
+func (t *target) assign(src, dest map[string]any) error {
+	var at any = dest
+	for i, step := range t.steps {
+		if i == len(t.steps)-1 {
+			return put(at, step, src[patchKey])
+		}
+		next := inside(at, step)
+		if _, isList := next.([]any); !isList {
+			if _, isMap := next.(map[string]any); !isMap {
+				next = map[string]any{}
+				if err := put(at, step, next); err != nil {
+					return err
+				}
+			}
+		}
+		at = next
+	}
+	return nil
+}
+
+func put(at, step, value any) error {
+	switch step := step.(type) {
+	case string:
+		if m, ok := at.(map[string]any); ok {
+			m[step] = value
+			return nil
+		}
+	case int:
+		if list, ok := at.([]any); ok && step < len(list) {
+			list[step] = value
+			return nil
+		}
+	}
+	return fmt.Errorf("BUG: no place for step %v", step)
+}
+
+// config returns the merged values over the defaults.
+func (l *loader) config() (*Config, error) {
+	c := Default()
+	if pools, ok := l.k.Get("pools").([]any); ok {
+		// mapstructure decodes into the items that are there, so each pool
+		// begins with the defaults of a pool.
+		c.Pools = make([]Pool, len(pools))
+		for i := range c.Pools {
+			c.Pools[i] = defaultPool()
+		}
+	}
+	err := l.k.UnmarshalWithConf("", c, koanf.UnmarshalConf{
+		DecoderConfig: &mapstructure.DecoderConfig{ErrorUnused: true},
+	})
+	if err != nil {
+		return nil, fmt.Errorf("BUG: values that were checked do not fit: %w", err)
+	}
+	if c.Contract != nil && c.Contract.OnConflict == "" {
+		c.Contract.OnConflict = defaultOnConflict
+	}
+	c.origins = l.origins
+	return c, nil
+}

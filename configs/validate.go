@@ -1,0 +1,291 @@
+package configs
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"net"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+
+	"sluice/policy"
+)
+
+// Validate checks every rule that the types do not hold already. Load has
+// called it; it is for a Config that was made by hand. The error is a Faults.
+func (c *Config) Validate() error { return c.faults().err() }
+
+func (c *Config) faults() Faults {
+	v := validator{origins: c.origins}
+	v.server(&c.Server)
+	v.contract(c.Contract)
+	v.pools(c.Pools)
+	v.sim(&c.Sim)
+	v.oneOf("log.level", c.Log.Level, "debug", "info", "warn", "error")
+	return v.faults
+}
+
+// validator collects the faults of one Config.
+type validator struct {
+	origins origins
+	faults  Faults
+}
+
+// fail adds a fault of the value at path.
+func (v *validator) fail(path, format string, args ...any) {
+	v.faults.add(v.origins.of(path), path, fmt.Sprintf(format, args...))
+}
+
+func (v *validator) oneOf(path, value string, allowed ...string) {
+	if slices.Contains(allowed, value) {
+		return
+	}
+	msg := "must be one of " + strings.Join(allowed, ", ") + ", got " + quote(value)
+	if near := nearest(value, allowed); near != "" {
+		msg += "; did you mean " + near + "?"
+	}
+	v.fail(path, "%s", msg)
+}
+
+func (v *validator) server(s *Server) {
+	listen, listenOK := v.address("server.listen", s.Listen)
+	admin, adminOK := v.address("server.admin_listen", s.AdminListen)
+	if listenOK && adminOK && listen.clashes(admin) {
+		v.fail("server.admin_listen", "must not be the address of server.listen, %s", s.Listen)
+	}
+	if s.MaxBody < 1 {
+		v.fail("server.max_body", "must be at least 1 byte")
+	}
+	seen := make(map[string]int, len(s.PassthroughPaths))
+	for i, p := range s.PassthroughPaths {
+		path := itemPath("server.passthrough_paths", i)
+		if first, ok := seen[p]; ok {
+			v.fail(path, "repeats %s", itemPath("server.passthrough_paths", first))
+			continue
+		}
+		seen[p] = i
+		if msg := passthroughFault(p); msg != "" {
+			v.fail(path, "%s, got %s", msg, quote(p))
+		}
+	}
+}
+
+// address is a listen address that can be bound.
+type address struct{ host, port string }
+
+func (v *validator) address(path, value string) (a address, ok bool) {
+	host, port, err := net.SplitHostPort(value)
+	if err != nil {
+		v.fail(path, "must be host:port, such as 127.0.0.1:30000 or :30000, got %s", quote(value))
+		return address{}, false
+	}
+	if _, err := strconv.ParseUint(port, 10, 16); err != nil {
+		v.fail(path, "must have a port from 0 to 65535, got %s", quote(value))
+		return address{}, false
+	}
+	return address{host, port}, true
+}
+
+// clashes reports whether a and b cannot both be bound.
+func (a address) clashes(b address) bool {
+	return a.port == b.port && a.port != "0" && (a.host == b.host || a.everywhere() || b.everywhere())
+}
+
+func (a address) everywhere() bool {
+	ip := net.ParseIP(a.host)
+	return a.host == "" || ip != nil && ip.IsUnspecified()
+}
+
+// governedPaths are the paths that the router serves itself or governs (spec
+// §1); those that end in a slash are all paths below them.
+var governedPaths = []string{
+	"/v1/chat/completions", "/v1/completions", "/v1/responses", "/v1/messages", "/generate",
+	"/v1/embeddings", "/v1/rerank", "/v1/score", "/v1/classify", "/v1/moderations",
+	"/v1/audio/", "/v1/images/", "/v1/ocr",
+	"/tokenize", "/detokenize", "/v1/tokenize", "/v1/detokenize",
+	"/v1/models", "/v1/models/",
+	"/health", "/healthz", "/liveness", "/ready", "/readyz", "/readiness",
+}
+
+// passthroughFault says why p must not be passed through, or returns "". A
+// path with another spelling of a governed one would reach the worker, which
+// may read both alike, ungoverned: so only plain spellings are taken.
+func passthroughFault(p string) string {
+	if !strings.HasPrefix(p, "/") {
+		return "must begin with /"
+	}
+	for segment := range strings.SplitSeq(p, "/") {
+		if segment == "." || segment == ".." || strings.Contains(p, "//") {
+			return "must not have empty, . or .. segments"
+		}
+	}
+	for i := range len(p) {
+		if c := p[i]; !isAlphanumeric(c) && !strings.ContainsRune("/-._~!$&'()*+,;=:@", rune(c)) {
+			return "must hold only letters, digits and -._~!$&'()*+,;=:@/ (no query, no % escapes)"
+		}
+	}
+	if governed := governedBy(p); governed != "" {
+		return "must not be the path of a surface (" + governed + ")"
+	}
+	return ""
+}
+
+// governedBy returns the governed path that p is a spelling of, or "". Servers
+// differ in how they read a final slash and the case of letters.
+func governedBy(p string) string {
+	p = strings.ToLower(strings.TrimRight(p, "/"))
+	for _, g := range governedPaths {
+		if p == strings.TrimSuffix(g, "/") || strings.HasSuffix(g, "/") && strings.HasPrefix(p, g) {
+			return g
+		}
+	}
+	return ""
+}
+
+// contract leaves the domains of the parameters to the package that holds
+// requests to them.
+func (v *validator) contract(c *SamplingContract) {
+	if c == nil {
+		return
+	}
+	_, err := policy.NewContract(policy.ContractSpec{OnConflict: c.OnConflict, Params: c.Params})
+	if err == nil {
+		return
+	}
+	joined, ok := err.(interface{ Unwrap() []error })
+	if !ok {
+		v.fail("sampling_contract", "%v", err)
+		return
+	}
+	for _, err := range joined.Unwrap() {
+		var spec *policy.SpecError
+		if errors.As(err, &spec) {
+			v.fail("sampling_contract."+spec.Path, "%s %s", spec.Value, spec.Problem)
+		} else {
+			v.fail("sampling_contract", "%v", err)
+		}
+	}
+}
+
+func (v *validator) sim(s *Sim) {
+	if s.Engines < 1 || s.Engines > 64 {
+		v.fail("sim.engines", "must be from 1 to 64, got %d", s.Engines)
+	}
+	if s.Words < 1 || s.Words > 1<<20 {
+		v.fail("sim.words", "must be from 1 to %d, got %d", 1<<20, s.Words)
+	}
+}
+
+func (v *validator) pools(pools []Pool) {
+	names := make(map[string]string, len(pools)) // name: path
+	served := make(map[string]string)            // model or alias: path
+	catchAll := ""
+	for i := range pools {
+		p, path := &pools[i], itemPath("pools", i)
+		if msg := poolNameFault(p.Name); msg != "" {
+			v.fail(path+".name", "%s", msg)
+		} else if first, ok := names[p.Name]; ok {
+			v.fail(path+".name", "%s is the name of %s, too", quote(p.Name), first)
+		} else {
+			names[p.Name] = path
+		}
+		v.oneOf(path+".engine", p.Engine, "sglang", "vllm", "openai")
+		v.oneOf(path+".balance", p.Balance, "least_requests", "round_robin", "random")
+		v.models(p, path, served)
+		if len(p.Models) == 0 && catchAll != "" {
+			v.fail(path, "has no models, nor has %s: only one pool may serve what no other lists", catchAll)
+		} else if len(p.Models) == 0 {
+			catchAll = path
+		}
+		v.workers(p.Workers, path+".workers")
+	}
+}
+
+func poolNameFault(name string) string {
+	switch {
+	case name == "":
+		return "must be set"
+	case len(name) > 64:
+		return "must have at most 64 characters, got " + quote(name)
+	case !isAlphanumeric(name[0]) || !plainWord(strings.ReplaceAll(name, ".", "-")):
+		return "must be letters, digits, dots, dashes and underscores and begin with a letter or digit, got " + quote(name)
+	}
+	return ""
+}
+
+// models checks the names that lead to a pool; served holds those of the pools
+// before. A name of two pools would have to be decided, and nothing decides.
+func (v *validator) models(p *Pool, path string, served map[string]string) {
+	serve := func(name, at string) {
+		if first, ok := served[name]; ok {
+			v.fail(at, "%s is served by %s already", quote(name), first)
+			return
+		}
+		served[name] = at
+	}
+	for i, model := range p.Models {
+		serve(model, itemPath(path+".models", i))
+	}
+	for _, alias := range slices.Sorted(maps.Keys(p.Aliases)) {
+		at := childPath(path+".aliases", alias)
+		serve(alias, at)
+		target := p.Aliases[alias]
+		if slices.Contains(p.Models, target) {
+			continue
+		}
+		msg := "must name one of the models of the pool, got " + quote(target)
+		if near := nearest(target, p.Models); near != "" {
+			msg += "; did you mean " + near + "?"
+		}
+		v.fail(at, "%s", msg)
+	}
+}
+
+func (v *validator) workers(workers []Worker, path string) {
+	if len(workers) == 0 {
+		v.fail(path, "must hold at least one worker")
+	}
+	seen := make(map[string]string, len(workers)) // host:port: path
+	for i, w := range workers {
+		at := itemPath(path, i) + ".url"
+		host, msg := workerHost(w.URL)
+		if msg != "" {
+			v.fail(at, "%s", msg)
+		} else if first, ok := seen[host]; ok {
+			v.fail(at, "%s is the url of %s, too", quote(w.URL), first)
+		} else {
+			seen[host] = itemPath(path, i)
+		}
+	}
+}
+
+// workerHost returns the host and port of a worker's URL, in lower case, or
+// what is wrong with it.
+func workerHost(raw string) (host, msg string) {
+	const form = "must be http://host:port"
+	if raw == "" {
+		return "", "must be set"
+	}
+	scheme, rest, ok := strings.Cut(raw, "://")
+	if !ok {
+		return "", form + ", got " + quote(raw) + ": put http:// before it"
+	}
+	if strings.EqualFold(scheme, "https") {
+		return "", form + ", got " + quote(raw) + ": TLS to workers is not supported"
+	}
+	u, err := url.Parse(raw)
+	switch {
+	case err != nil || u.Scheme != "http" || u.Hostname() == "":
+		return "", form + ", got " + quote(raw)
+	case u.User != nil:
+		return "", form + " without a user or password" // which are not echoed
+	case u.Host != rest:
+		return "", form + " and nothing after it, got " + quote(raw)
+	}
+	if port, err := strconv.ParseUint(u.Port(), 10, 16); err != nil || port == 0 {
+		return "", form + " with a port from 1 to 65535, got " + quote(raw)
+	}
+	return strings.ToLower(u.Host), ""
+}
