@@ -292,3 +292,23 @@ func TestNewLiteral(t *testing.T) {
 		}
 	}
 }
+
+// TestPlanGivesMemoryBack: one unusual body does not make a pooled plan large.
+func TestPlanGivesMemoryBack(t *testing.T) {
+	body := `{"sampling_params":[` + strings.Repeat(`{"n":1},`, 5000) + `{}]}`
+	b, p := scan(t, probe.SurfaceGenerate, body)
+	n := literal(t, "top_p", `1`)
+	for i := range b.Objects {
+		p.Inject(i, n)
+	}
+	if got := strings.Count(string(p.AppendTo(nil, []byte(body))), `"top_p":1`); got != 5001 {
+		t.Fatalf("unexpected number of injections; got %d; want 5001", got)
+	}
+	p.Reset(b)
+	if cap(p.marks) > maxKeptMarks || cap(p.chains) > maxKeptMarks || cap(p.inserts) > maxKeptInserts || cap(p.edits) > maxKeptInserts {
+		t.Fatalf("memory is kept: %d, %d, %d, %d", cap(p.marks), cap(p.chains), cap(p.inserts), cap(p.edits))
+	}
+	if !p.Empty() {
+		t.Fatal("operations survive Reset")
+	}
+}
