@@ -99,6 +99,8 @@ func (c *Contract) Numbers() probe.FieldSet {
 	return c.fields
 }
 
+// String returns what the contract does on a conflict, by its name in a config,
+// or "off".
 func (c *Contract) String() string {
 	if c == nil {
 		return "off"
