@@ -1,0 +1,21 @@
+package main
+
+import (
+	"runtime"
+	"runtime/debug"
+)
+
+// version returns the module version, or the commit where there is none, and
+// the Go release that built it.
+func version() string {
+	v := "unknown"
+	if info, ok := debug.ReadBuildInfo(); ok {
+		v = info.Main.Version
+		for _, s := range info.Settings {
+			if s.Key == "vcs.revision" && (v == "" || v == "(devel)") {
+				v = s.Value
+			}
+		}
+	}
+	return "sluice " + v + " " + runtime.Version() + " " + runtime.GOOS + "/" + runtime.GOARCH
+}

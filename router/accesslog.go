@@ -1,0 +1,99 @@
+package router
+
+import (
+	"context"
+	"log/slog"
+	"sync"
+	"time"
+	"unsafe"
+)
+
+// accessLog writes one record a request. It never sees a body, and of the
+// header only the request id.
+type accessLog struct {
+	handler slog.Handler
+	lines   sync.Pool
+}
+
+// accessLine is the memory of one record. The attributes are passed as one
+// group without a name, which slog writes inline: a record with more than five
+// attributes of its own allocates.
+type accessLine struct{ attrs [20]slog.Attr }
+
+func newAccessLog(h slog.Handler) *accessLog {
+	l := &accessLog{handler: h}
+	l.lines.New = func() any { return new(accessLine) }
+	return l
+}
+
+// account counts the request that ends and writes its line.
+func (q *request) account(status int, code errorCode) {
+	d := time.Since(q.start)
+	s := q.series
+	if q.pool == nil {
+		s.requests.Inc()
+	}
+	s.response(status).Inc()
+	s.duration.Update(d.Seconds())
+	if q.streamed {
+		s.stream(q.outcome).Inc()
+	}
+	if q.firstToken > 0 && s.ttft != nil {
+		s.ttft.Update(q.firstToken.Seconds())
+	}
+	if q.router.access != nil {
+		q.router.access.write(q, status, code, d)
+	}
+}
+
+func (l *accessLog) write(q *request, status int, code errorCode, d time.Duration) {
+	line := l.lines.Get().(*accessLine)
+	a := append(line.attrs[:0],
+		slog.String("request_id", view(q.id)),
+		slog.String("method", view(q.ctx.Method())),
+		slog.String("path", view(q.path)),
+		slog.Int("status", status),
+		slog.String("outcome", string(q.outcome)),
+		slog.Float64("duration_ms", ms(d)),
+		slog.Int("bytes_in", q.bytesIn),
+		slog.Int64("bytes_out", q.bytesOut),
+	)
+	if q.endpoint != nil {
+		a = append(a, slog.String("surface", q.endpoint.surface.String()))
+	}
+	if q.pool != nil {
+		a = append(a, slog.String("pool", q.pool.up.Name()), slog.Bool("stream", q.streamed))
+	}
+	if q.target != nil {
+		a = append(a, slog.String("model", view(q.target.name)))
+	}
+	if q.worker != nil {
+		a = append(a, slog.String("worker", q.worker.URL()))
+	}
+	if code != "" {
+		a = append(a, slog.String("error_code", string(code)))
+	}
+	if q.firstByte > 0 {
+		a = append(a, slog.Float64("first_byte_ms", ms(q.firstByte)))
+	}
+	if q.firstToken > 0 {
+		a = append(a, slog.Float64("ttft_ms", ms(q.firstToken)))
+	}
+	level := slog.LevelInfo
+	if q.fault != nil {
+		a = append(a, slog.String("error", q.fault.Error()))
+		level = slog.LevelWarn
+	}
+	r := slog.NewRecord(q.start, level, "request", 0)
+	r.AddAttrs(slog.Attr{Value: slog.GroupValue(a...)})
+	// A log that cannot be written must not stop traffic.
+	_ = l.handler.Handle(context.Background(), r)
+	clear(line.attrs[:])
+	l.lines.Put(line)
+}
+
+func ms(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
+
+// view returns b as a string without a copy. A handler writes a record out
+// before Handle returns and keeps nothing of it.
+func view(b []byte) string { return unsafe.String(unsafe.SliceData(b), len(b)) }

@@ -1,0 +1,304 @@
+package router
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"net"
+	"time"
+
+	"github.com/valyala/fasthttp"
+
+	"sluice/probe"
+	"sluice/upstream"
+)
+
+const (
+	// maxWhole is the largest answer that is read whole before any of it is
+	// sent on, so that a broken one can still become a clear error.
+	maxWhole = 64 << 10
+	// maxHeld bounds what is held back of an unfinished event.
+	maxHeld = 64 << 10
+)
+
+// outcome is how a request ended, as metrics and log name it.
+type outcome string
+
+const (
+	outcomeOK              outcome = "ok"
+	outcomeRefused         outcome = "refused"
+	outcomeClientGone      outcome = "client_gone"
+	outcomeUpstreamError   outcome = "upstream_error"   // no answer, or one that says it failed
+	outcomeUpstreamBroken  outcome = "upstream_broken"  // a stream that ended too early
+	outcomeUpstreamTimeout outcome = "upstream_timeout" // a stream that paused for too long
+	outcomeCut             outcome = "cut"              // a stream cut by the end of a drain
+)
+
+// answer is the part of a request that belongs to the worker's answer.
+type answer struct {
+	status  int
+	outcome outcome
+	fault   *upstream.Error
+
+	streamed bool
+	sse      bool
+	events   probe.Stream
+	held     []byte // the beginning of an event whose end has not come
+	sent     int    // how much of held is with the client
+	torn     bool   // the client holds part of an event
+
+	bytesOut   int64
+	firstByte  time.Duration // from start, 0: none yet
+	firstToken time.Duration
+	armed      time.Time // when the write deadline was set last
+}
+
+func (a *answer) recycled() answer {
+	if cap(a.held) > maxHeld {
+		a.held = nil
+	}
+	return answer{held: a.held[:0], events: a.events}
+}
+
+// relay turns the head of the worker's answer into the client's and either
+// reads the body whole or hands the request to fasthttp as a body stream.
+func (q *request) relay() {
+	x := &q.exchange
+	q.status = x.Status()
+	q.firstByte = time.Since(q.start)
+	fields := x.Fields()
+	length := x.Length()
+	if q.sse = eventStream(fields); q.sse {
+		// Events are flushed one read at a time, which only a chunked body is.
+		length = -1
+		q.events.Reset(q.endpoint.surface)
+	} else if whole, err := q.readWhole(length); err != nil {
+		q.ctx.Response.ResetBody()
+		q.fail(err)
+		return
+	} else if whole {
+		q.ctx.Response.Header.SetStatusCode(q.status)
+		q.clientFields(fields)
+		q.outcome = outcomeOK
+		q.finish(q.status, "")
+		return
+	}
+	q.ctx.Response.Header.SetStatusCode(q.status)
+	q.clientFields(fields)
+	q.startStream(length)
+}
+
+// readWhole reads the body to its end into the response, if it is known to be
+// small or is here already. Otherwise what is here is held for the stream.
+func (q *request) readWhole(length int64) (whole bool, err error) {
+	resp := &q.ctx.Response
+	small := length >= 0 && length <= maxWhole
+	for small || q.exchange.Buffered() {
+		p, err := q.exchange.Next()
+		if err == io.EOF {
+			q.bytesOut = int64(len(resp.Body()))
+			return true, nil
+		}
+		if err != nil {
+			return false, err
+		}
+		resp.AppendBody(p)
+	}
+	q.held = append(q.held[:0], resp.Body()...)
+	resp.ResetBody()
+	return false, nil
+}
+
+// startStream hands the body to fasthttp, which calls WriteTo and then Close
+// after the handler has returned.
+func (q *request) startStream(length int64) {
+	q.streamed = true
+	q.outcome = outcomeClientGone // until the last byte is written
+	q.router.live.add(q)
+	resp := &q.ctx.Response
+	if length < 0 && !q.ctx.Request.Header.IsHTTP11() {
+		q.streamUntilClose()
+		return
+	}
+	resp.ImmediateHeaderFlush = !q.exchange.Buffered() && len(q.held) == 0
+	resp.SetBodyStream(q, int(length))
+}
+
+// streamUntilClose serves an HTTP/1.0 client, such as nginx with its default
+// settings, for which fasthttp has no body without a length: the end of the
+// connection ends the body (RFC 9112 section 6.3).
+func (q *request) streamUntilClose() {
+	ctx := q.ctx
+	ctx.HijackSetNoResponse(true)
+	ctx.Hijack(func(c net.Conn) {
+		defer func() { _ = q.Close() }()
+		ctx.Response.Header.SetConnectionClose()
+		ctx.Response.Header.SetContentLength(-2)
+		if _, err := c.Write(ctx.Response.Header.Header()); err != nil {
+			return
+		}
+		// The outcome says how it ended.
+		_, _ = q.WriteTo(c)
+	})
+}
+
+// WriteTo relays the body: one write, and one flush, for each read from the
+// worker. It implements fasthttp.BodyWriterTo.
+func (q *request) WriteTo(w io.Writer) (int64, error) {
+	if len(q.held) > 0 {
+		if err := q.write(w, q.held, time.Now()); err != nil {
+			return 0, err
+		}
+		q.held = q.held[:0]
+	}
+	for {
+		p, err := q.exchange.Next()
+		if err == io.EOF && q.endedEarly() {
+			err = &upstream.Error{Fault: upstream.FaultIncomplete, Worker: q.worker.URL()}
+		}
+		if err != nil && err != io.EOF {
+			return q.bytesOut, q.broken(w, err)
+		}
+		now := time.Now()
+		if q.sse && err == nil {
+			q.events.Feed(p)
+			if q.firstToken == 0 && q.events.Events > 0 {
+				q.firstToken = now.Sub(q.start)
+			}
+			p = q.wholeEvents(p)
+		} else if err == io.EOF {
+			p = q.rest()
+		}
+		if len(p) > 0 {
+			if werr := q.write(w, p, now); werr != nil {
+				return q.bytesOut, werr
+			}
+		}
+		if err == io.EOF {
+			q.outcome = outcomeOK
+			if q.sse && q.events.Failed {
+				q.outcome = outcomeUpstreamError
+			}
+			return q.bytesOut, nil
+		}
+	}
+}
+
+// SupportsBodyWriteTo implements fasthttp.BodyWriterTo.
+func (q *request) SupportsBodyWriteTo() bool { return true }
+
+// Read implements io.Reader for fasthttp, which never calls it on a body that
+// supports WriteTo.
+func (q *request) Read([]byte) (int, error) { panic("BUG: Read of a stream that is written") }
+
+// Close ends the request. fasthttp calls it once, after WriteTo or in its
+// place.
+func (q *request) Close() error {
+	q.router.live.remove(q)
+	q.finish(q.status, "")
+	return nil
+}
+
+// write sends p to the client, under a deadline that moves with the stream. It
+// is set an eighth too late and then left alone for an eighth.
+func (q *request) write(w io.Writer, p []byte, now time.Time) error {
+	if limit := q.snap.writeTimeout; limit > 0 && now.Sub(q.armed) >= limit/8 {
+		q.armed = now
+		if err := q.ctx.SetWriteDeadline(now.Add(limit + limit/8)); err != nil {
+			return err
+		}
+	}
+	_, err := w.Write(p)
+	if err != nil {
+		q.outcome = outcomeClientGone
+		return err
+	}
+	q.bytesOut += int64(len(p))
+	return nil
+}
+
+// endedEarly reports a stream whose framing cannot tell a broken end from a
+// good one and which did not say that it is done.
+func (q *request) endedEarly() bool {
+	return q.sse && q.endpoint.surface.Generative() && q.exchange.UntilEOF() && !q.events.Done && q.status == fasthttp.StatusOK
+}
+
+// broken ends a stream that cannot go on. An event stream ends with one error
+// event in the shape of its surface; where the client already holds a part of
+// an event, and for any other body, the connection is closed short of the
+// body's end, which tells the client as clearly.
+func (q *request) broken(w io.Writer, err error) error {
+	var e *upstream.Error
+	errors.As(err, &e)
+	q.fault = e
+	status, code, msg := fasthttp.StatusBadGateway, codeBodyIncomplete, "the model's answer ended too early"
+	switch {
+	case e.Fault == upstream.FaultCanceled && q.client != nil && q.client.Gone():
+		q.outcome = outcomeClientGone
+		return err
+	case e.Fault == upstream.FaultCanceled:
+		q.outcome = outcomeCut
+		status, code, msg = fasthttp.StatusServiceUnavailable, codeNotReady, "the router is shutting down"
+	case e.Fault.Timeout():
+		q.outcome = outcomeUpstreamTimeout
+		status, code, msg = fasthttp.StatusGatewayTimeout, codeTimeout, "the model's answer paused for too long"
+	default:
+		q.outcome = outcomeUpstreamBroken
+	}
+	if !q.sse || q.torn {
+		return err
+	}
+	ended := q.outcome
+	werr := q.write(w, errorEvent(shapeOf(q.endpoint.surface), status, code, msg), time.Now())
+	if werr == nil {
+		q.outcome = ended
+	}
+	return werr
+}
+
+// wholeEvents returns what of the stream may be sent now that p has come: all
+// of it up to the end of the last whole event. The beginning of the next event
+// is held back, since a client cannot use it before its end comes, and could
+// not be told of an error within it. An event that is larger than maxHeld
+// passes in pieces. The result is valid until the next call.
+func (q *request) wholeEvents(p []byte) []byte {
+	q.held = q.held[:copy(q.held, q.held[q.sent:])]
+	q.sent = 0
+	if len(q.held) > 0 {
+		q.held = append(q.held, p...)
+		p = q.held
+	}
+	end := eventsEnd(p)
+	switch {
+	case end > 0:
+		q.torn = false
+	case q.torn || len(p) > maxHeld:
+		q.torn = true
+		end = len(p)
+	}
+	if len(p)-end > maxHeld {
+		q.torn = true
+		end = len(p)
+	}
+	if len(q.held) == 0 {
+		q.held = append(q.held, p[end:]...)
+		return p[:end]
+	}
+	q.sent = end
+	return p[:end]
+}
+
+// rest returns what was held back when the stream ended.
+func (q *request) rest() []byte { return q.held[q.sent:] }
+
+// eventsEnd returns the end of the last blank line in p, which is where the
+// last whole event ends, or 0.
+func eventsEnd(p []byte) int {
+	end := 0
+	for _, blank := range [...]string{"\n\n", "\n\r\n", "\r\r"} {
+		if i := bytes.LastIndex(p[end:], []byte(blank)); i >= 0 {
+			end += i + len(blank)
+		}
+	}
+	return end
+}

@@ -1,0 +1,407 @@
+package router
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"mime"
+	"runtime/debug"
+	"time"
+
+	"github.com/valyala/fasthttp"
+
+	"sluice/policy"
+	"sluice/probe"
+	"sluice/upstream"
+	"sluice/upstream/gone"
+	"sluice/upstream/h1"
+)
+
+// request is one request from its head to the last byte of its answer, with
+// all the memory it needs. It is pooled; fasthttp's goroutine for the client's
+// connection owns it, and the stream relay after the handler has returned.
+//
+// Client bytes (header, target) stay in fasthttp's buffers, which live until
+// the answer is written, and in bodyBuffer, which is given back as soon as the
+// worker has the request.
+type request struct {
+	router *Router
+	snap   *snapshot
+	ctx    *fasthttp.RequestCtx
+	client *gone.Conn // nil where the connection is not ours (tests)
+
+	start    time.Time
+	endpoint *endpoint
+	path     []byte
+	id       []byte
+
+	connection []byte // the client's Connection options
+	bodyBuffer *[]byte
+	body       []byte
+	bytesIn    int
+	decoded    bool // the body is no longer under its Content-Encoding
+	hasBody    bool
+	form       bool       // the body is multipart/form-data
+	formModel  probe.Span // and this the value of its model field
+
+	scan    probe.Body
+	plan    policy.Plan
+	verdict policy.Verdict
+	stream  bool // the client asked for a stream
+
+	target *target
+	pool   *pool
+	series *series
+	worker *upstream.Worker
+
+	forwarded []byte
+	model     []byte
+	fields    []h1.Field
+	segments  [][]byte
+	up        upstream.Request
+	exchange  upstream.Exchange
+
+	answer
+}
+
+func newRequest(r *Router) *request {
+	return &request{
+		router:   r,
+		id:       make([]byte, 0, maxRequestID),
+		fields:   make([]h1.Field, 0, 32),
+		segments: make([][]byte, 0, 16),
+	}
+}
+
+// begin takes ctx's request on. The clock is read once.
+func (q *request) begin(ctx *fasthttp.RequestCtx) {
+	q.ctx = ctx
+	q.start = time.Now()
+	q.snap = q.router.snap.Load()
+	q.client, _ = ctx.Conn().(*gone.Conn)
+	q.series = q.router.metrics.none[probe.SurfaceNone]
+	q.router.metrics.inFlight.Add(1)
+	if q.router.draining.Load() {
+		ctx.SetConnectionClose()
+	}
+}
+
+// serve is the request's way from top to bottom. Each step that returns false
+// has answered the request.
+func (q *request) serve() {
+	q.identify()
+	if fault := q.framingFault(); fault != "" {
+		q.ctx.SetConnectionClose()
+		q.refuse(fasthttp.StatusBadRequest, codeBadRequest, fault, "")
+		return
+	}
+	if !q.route() {
+		return
+	}
+	if q.endpoint.kind > kindPass {
+		q.answerLocally()
+		return
+	}
+	if q.read() && q.judge() && q.place() {
+		q.forward()
+	}
+}
+
+// route finds the endpoint and checks the method.
+func (q *request) route() bool {
+	uri := q.ctx.Request.Header.RequestURI()
+	q.path = uri
+	if i := bytes.IndexByte(uri, '?'); i >= 0 {
+		q.path = uri[:i]
+	}
+	q.endpoint = lookup(q.path)
+	if q.endpoint == nil && q.snap.passes[string(q.path)] {
+		q.endpoint = &epPass
+	}
+	if q.endpoint == nil {
+		return q.refuse(fasthttp.StatusNotFound, codeNotFound, "this path is not served here", "")
+	}
+	q.series = q.router.metrics.none[q.endpoint.surface]
+	if !q.endpoint.allows(q.ctx.Method()) {
+		q.ctx.Response.Header.Set(fasthttp.HeaderAllow, q.endpoint.methods)
+		return q.refuse(fasthttp.StatusMethodNotAllowed, codeMethodNotAllowed, "method not allowed; use "+q.endpoint.methods, "")
+	}
+	return true
+}
+
+// read reads the body and finds its members.
+func (q *request) read() bool {
+	h := &q.ctx.Request.Header
+	contentType := h.ContentType()
+	boundary, multipart := multipartBoundary(contentType)
+	switch {
+	case multipart && q.endpoint.multipart:
+	case multipart, q.endpoint.surface.Generative() && !jsonType(contentType):
+		return q.refuse(fasthttp.StatusUnsupportedMediaType, codeUnsupportedMedia, "content type is not supported; use application/json", "")
+	}
+	if !q.readBody(q.snap.maxBody) {
+		return false
+	}
+	q.hasBody = true
+	switch {
+	case multipart:
+		q.form = true
+		return q.readForm(boundary)
+	case q.endpoint.kind == kindPass && len(q.body) == 0:
+		q.hasBody = false
+		return true
+	}
+	q.body = probe.TrimBOM(q.body)
+	fault := probe.Scan(q.body, q.endpoint.surface, q.snap.numbers, &q.scan)
+	if fault == probe.FaultNone {
+		q.plan.Reset(&q.scan)
+		return q.readRouting()
+	}
+	if fault == probe.FaultDuplicate {
+		key := q.scan.FaultField.String()
+		return q.refuse(fasthttp.StatusBadRequest, codeBadRequest, "invalid request: \""+key+"\" is given more than once", key)
+	}
+	return q.refuse(fasthttp.StatusBadRequest, codeBadRequest, notObjectText, "")
+}
+
+// readRouting takes what the router itself needs from the scanned body.
+func (q *request) readRouting() bool {
+	if m := q.scan.Last(probe.FieldStream); m != nil {
+		switch m.Kind {
+		case probe.KindTrue:
+			q.stream = true
+		case probe.KindFalse, probe.KindNull:
+		default:
+			return q.refuse(fasthttp.StatusBadRequest, codeBadRequest, "invalid request: \"stream\" must be true or false", "stream")
+		}
+	}
+	m := q.scan.Last(probe.FieldModel)
+	switch {
+	case m == nil || m.Kind == probe.KindNull:
+		q.model = q.model[:0]
+	case m.Kind != probe.KindString || m.Val.Len() > 6*maxModelName:
+		return q.refuse(fasthttp.StatusBadRequest, codeBadRequest, "invalid request: \"model\" must be a string", "model")
+	default:
+		q.model = probe.AppendUnquoted(q.model[:0], m.Val.Of(q.body))
+	}
+	return true
+}
+
+// readForm finds the model in a multipart body, whose other parts are not
+// looked at.
+func (q *request) readForm(boundary []byte) bool {
+	span, fault := probe.MultipartField(q.body, boundary, "model")
+	switch {
+	case fault == probe.FaultDuplicate:
+		return q.refuse(fasthttp.StatusBadRequest, codeBadRequest, "invalid request: \"model\" is given more than once", "model")
+	case fault != probe.FaultNone:
+		return q.refuse(fasthttp.StatusBadRequest, codeBadRequest, "invalid request: body must be multipart/form-data", "")
+	}
+	q.formModel = span
+	q.model = append(q.model[:0], span.Of(q.body)...)
+	return true
+}
+
+// judge holds the request against the sampling contract.
+func (q *request) judge() bool {
+	c := q.snap.contract
+	if c == nil || !q.endpoint.surface.Generative() {
+		return true
+	}
+	q.verdict = c.Judge(&q.scan, q.endpoint.surface, &q.plan)
+	q.router.metrics.contract(&q.verdict)
+	if !q.verdict.Refused {
+		return true
+	}
+	msg := string(q.verdict.AppendMessage(nil))
+	return q.refuse(fasthttp.StatusBadRequest, codeContractViolation, msg, q.verdict.First.Field.String())
+}
+
+// place finds the pool for the request and settles what is sent.
+func (q *request) place() bool {
+	if len(q.model) == 0 {
+		q.pool = q.snap.anyModel
+		if q.pool == nil {
+			return q.refuse(fasthttp.StatusBadRequest, codeBadRequest, "invalid request: \"model\" is required", "model")
+		}
+	} else if q.target = q.snap.models[string(q.model)]; q.target != nil {
+		q.pool = q.target.pool
+	} else if q.pool = q.snap.catchAll; q.pool == nil {
+		return q.refuse(fasthttp.StatusNotFound, codeModelNotFound, "the model is not served here", "model")
+	}
+	q.series = q.pool.series[q.endpoint.surface]
+	q.series.requests.Inc()
+	q.splice()
+	return true
+}
+
+// splice settles the body that is sent, in segments: the client's bytes and
+// what takes the place of some of them.
+func (q *request) splice() {
+	alias := q.target != nil && q.target.literal != nil
+	switch {
+	case q.form && alias:
+		q.segments = append(q.segments, q.body[:q.formModel.Start], q.target.name, q.body[q.formModel.End:])
+		return
+	case q.form, len(q.body) == 0:
+		q.segments = append(q.segments, q.body)
+		return
+	case alias:
+		q.plan.Replace(q.scan.Last(probe.FieldModel), q.target.literal)
+	}
+	if q.plan.Empty() {
+		q.segments = append(q.segments, q.body)
+		return
+	}
+	q.segments = q.plan.AppendSegments(q.segments, q.body)
+}
+
+// forward sends the request to a worker and turns to the answer.
+func (q *request) forward() {
+	q.workerFields()
+	q.up = upstream.Request{
+		Method: q.ctx.Method(),
+		Target: q.ctx.Request.Header.RequestURI(),
+		Fields: q.fields,
+		Body:   q.segments,
+		Length: -1,
+	}
+	if q.hasBody {
+		q.up.Length = 0
+		for _, s := range q.segments {
+			q.up.Length += int64(len(s))
+		}
+	}
+	q.worker = q.pool.up.Pick()
+	if q.client != nil {
+		q.client.Arm(&q.exchange)
+	}
+	if err := q.exchange.Do(q.worker, &q.up); err != nil {
+		q.fail(err)
+		return
+	}
+	q.releaseBody()
+	q.relay()
+}
+
+// fail answers a request whose exchange failed before a byte reached the
+// client.
+func (q *request) fail(err error) {
+	var e *upstream.Error
+	if !errors.As(err, &e) {
+		panic("BUG: an exchange failed without an upstream.Error: " + err.Error())
+	}
+	q.fault = e
+	switch {
+	case e.Fault == upstream.FaultCanceled && q.client != nil && q.client.Gone():
+		q.canceled()
+	case e.Fault == upstream.FaultCanceled:
+		q.refuse(fasthttp.StatusServiceUnavailable, codeNotReady, "the router is shutting down", "")
+	case e.Fault.Timeout():
+		q.refuse(fasthttp.StatusGatewayTimeout, codeTimeout, "the model did not answer in time", "")
+	case e.Fault == upstream.FaultIncomplete:
+		q.refuse(fasthttp.StatusBadGateway, codeBodyIncomplete, "the model's answer ended too early", "")
+	default:
+		q.refuse(fasthttp.StatusBadGateway, codeUnreachable, "the model cannot be reached", "")
+	}
+}
+
+// statusClientGone is what a request is recorded as whose client left before
+// it was answered (nginx's 499). It is never sent.
+const statusClientGone = 499
+
+func (q *request) canceled() {
+	q.ctx.SetConnectionClose()
+	q.outcome = outcomeClientGone
+	q.finish(statusClientGone, "")
+}
+
+// refuse answers with an error of the router's own and ends the request. It
+// returns false, for the steps of serve.
+func (q *request) refuse(status int, code errorCode, msg, param string) bool {
+	sh := shapeOpenAI
+	if q.endpoint != nil {
+		sh = shapeOf(q.endpoint.surface)
+	}
+	writeError(q.ctx, sh, status, code, msg, param)
+	q.ctx.Response.Header.SetBytesKV(nameRequestID, q.id)
+	if status >= fasthttp.StatusInternalServerError {
+		q.outcome = outcomeUpstreamError
+	} else {
+		q.outcome = outcomeRefused
+	}
+	q.finish(status, code)
+	return false
+}
+
+// finish ends the request, once: it frees what is held at the worker, counts,
+// logs and gives the request's memory back.
+func (q *request) finish(status int, code errorCode) {
+	if q.worker != nil {
+		if q.client != nil {
+			q.client.Disarm()
+		}
+		q.exchange.Close()
+		q.worker.Release()
+	}
+	q.account(status, code)
+	if q.client != nil {
+		q.client.NextHead()
+	}
+	q.router.metrics.inFlight.Add(-1)
+	q.recycle()
+}
+
+// panicked ends a request whose handling panicked.
+func (q *request) panicked(p any) {
+	q.router.metrics.panics.Inc()
+	q.router.log.Error("panic while serving a request", "panic", fmt.Sprint(p), "stack", string(debug.Stack()))
+	if q.ctx == nil { // it was finished already
+		return
+	}
+	q.ctx.Response.Reset()
+	q.ctx.SetConnectionClose()
+	q.refuse(fasthttp.StatusInternalServerError, codeInternal, "internal error", "")
+}
+
+// keepScan is the most memory of a scan that a pooled request keeps.
+const keepScan = 4096
+
+// recycle clears the request and puts it back into the pool.
+func (q *request) recycle() {
+	q.releaseBody()
+	if cap(q.scan.Inner) > keepScan {
+		q.scan = probe.Body{}
+		q.plan = policy.Plan{}
+	}
+	clear(q.segments[:cap(q.segments)])
+	clear(q.fields[:cap(q.fields)])
+	r := q.router
+	*q = request{
+		router:     r,
+		id:         q.id[:0],
+		connection: q.connection[:0],
+		scan:       q.scan,
+		plan:       q.plan,
+		forwarded:  q.forwarded[:0],
+		model:      q.model[:0],
+		fields:     q.fields[:0],
+		segments:   q.segments[:0],
+		answer:     q.answer.recycled(),
+	}
+	r.requests.Put(q)
+}
+
+// multipartBoundary returns the boundary of a multipart/form-data type, or
+// nothing where there is none. multi reports any multipart type.
+func multipartBoundary(contentType []byte) (boundary []byte, multi bool) {
+	const prefix = "multipart/"
+	if len(contentType) < len(prefix) || !bytes.EqualFold(contentType[:len(prefix)], []byte(prefix)) {
+		return nil, false
+	}
+	kind, params, err := mime.ParseMediaType(string(contentType))
+	if err != nil || kind != "multipart/form-data" {
+		return nil, true
+	}
+	return []byte(params["boundary"]), true
+}

@@ -1,0 +1,261 @@
+// Package router is the data path: it takes requests from clients, holds them
+// against the operator's policy, sends them to a worker and relays the answer.
+//
+// A request walks one way, from top to bottom of request.serve: framing, path,
+// body, scan, contract, pool, worker, answer. What the configuration says is
+// compiled into a snapshot once; a request loads the snapshot at its start and
+// keeps it to its end. The package also holds the admin listener, the metrics
+// and the access log.
+package router
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"os"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/valyala/fasthttp"
+
+	"sluice/configs"
+	"sluice/upstream/gone"
+)
+
+// headBytes bounds the request line and header of a client's request.
+const headBytes = 32 << 10
+
+// pooledBody is the largest buffer that fasthttp keeps with an idle connection.
+const pooledBody = 64 << 10
+
+// Options are what a Router needs beside its configuration.
+type Options struct {
+	// Log takes the router's own log. Nil discards it.
+	Log *slog.Logger
+	// Access takes the access log, one line a request. Nil turns it off. It
+	// must be safe for concurrent use.
+	Access slog.Handler
+	// Version is shown on the admin listener.
+	Version string
+}
+
+// Router serves the data listener and the admin listener. It is safe for
+// concurrent use.
+type Router struct {
+	log     *slog.Logger
+	access  *accessLog
+	version string
+	metrics *metricSet
+	snap    atomic.Pointer[snapshot]
+
+	data     fasthttp.Server
+	admin    fasthttp.Server
+	watcher  *gone.Watcher
+	draining atomic.Bool
+	live     liveSet
+	requests sync.Pool
+}
+
+// New builds a router from a valid configuration. It makes the pools but no
+// connection; Serve starts serving.
+func New(cfg *configs.Config, opts Options) (*Router, error) {
+	if opts.Log == nil {
+		opts.Log = slog.New(slog.DiscardHandler)
+	}
+	w, err := gone.New()
+	if err != nil {
+		return nil, fmt.Errorf("cannot watch client connections: %w", err)
+	}
+	r := &Router{
+		log:     opts.Log,
+		version: opts.Version,
+		metrics: newMetricSet(),
+		watcher: w,
+	}
+	if opts.Access != nil {
+		r.access = newAccessLog(opts.Access)
+	}
+	snap, err := newSnapshot(cfg, r.metrics)
+	if err != nil {
+		w.Close()
+		return nil, err
+	}
+	r.snap.Store(snap)
+	r.requests.New = func() any { return newRequest(r) }
+	r.metrics.export(r)
+	r.data = fasthttp.Server{
+		Handler:      r.serveData,
+		ErrorHandler: r.refuseUnread,
+		Logger:       fasthttpLog{opts.Log},
+
+		// A body is read by us, as it comes, under our own limit: fasthttp
+		// would allocate what Content-Length promises.
+		StreamRequestBody:            true,
+		DisablePreParseMultipartForm: true,
+		ExpectHandler:                r.expect,
+
+		ReadBufferSize:  headBytes,
+		WriteBufferSize: 16 << 10,
+		ReadTimeout:     cfg.Server.ReadTimeout,
+		IdleTimeout:     cfg.Server.IdleTimeout,
+		WriteTimeout:    cfg.Server.WriteTimeout,
+		CloseOnShutdown: true,
+
+		NoDefaultServerHeader: true,
+		NoDefaultContentType:  true,
+		LazyRequestTime:       true,
+		// Header bytes hold credentials.
+		SecureErrorLogMessage: true,
+	}
+	r.admin = fasthttp.Server{
+		Handler:               r.serveAdmin,
+		Logger:                fasthttpLog{opts.Log},
+		ReadTimeout:           10 * time.Second,
+		NoDefaultServerHeader: true,
+		CloseOnShutdown:       true,
+	}
+	fasthttp.SetBodySizePoolLimit(pooledBody, pooledBody)
+	return r, nil
+}
+
+// Serve serves clients on data and operators on admin (which may be nil) until
+// Shutdown, and then returns nil.
+func (r *Router) Serve(data, admin net.Listener) error {
+	n := 1
+	failed := make(chan error, 2)
+	go func() { failed <- r.data.Serve(r.watcher.Listen(data)) }()
+	if admin != nil {
+		n++
+		go func() { failed <- r.admin.Serve(admin) }()
+	}
+	var first error
+	for range n {
+		if err := <-failed; err != nil && first == nil {
+			first = err
+			// One listener is lost: the other must not go on alone.
+			r.BeginDrain()
+			go func() { _ = r.Shutdown(context.Background()) }()
+		}
+	}
+	return first
+}
+
+// BeginDrain makes the router say that it is not ready and close each client
+// connection after the answer under way. It still serves.
+func (r *Router) BeginDrain() { r.draining.Store(true) }
+
+// Draining reports whether BeginDrain was called.
+func (r *Router) Draining() bool { return r.draining.Load() }
+
+// InFlight returns the number of requests under way.
+func (r *Router) InFlight() int { return int(r.metrics.inFlight.Load()) }
+
+// Shutdown stops accepting, closes idle connections and waits for the requests
+// under way until ctx ends; then the rest are cut, each stream with an error
+// event. It returns ctx's error when it had to cut.
+func (r *Router) Shutdown(ctx context.Context) error {
+	r.BeginDrain()
+	err := r.data.ShutdownWithContext(ctx)
+	if err != nil && errors.Is(err, ctx.Err()) {
+		r.live.cut()
+		last, cancel := context.WithTimeout(context.Background(), time.Second)
+		defer cancel()
+		_ = r.data.ShutdownWithContext(last) // err already says that streams were cut
+	}
+	adminCtx, cancel := context.WithTimeout(context.Background(), time.Second)
+	defer cancel()
+	err = errors.Join(err, r.admin.ShutdownWithContext(adminCtx))
+	r.watcher.Close()
+	r.snap.Load().close()
+	return err
+}
+
+// serveData is fasthttp's handler for the data listener.
+func (r *Router) serveData(ctx *fasthttp.RequestCtx) {
+	q := r.requests.Get().(*request)
+	q.begin(ctx)
+	// fasthttp does not recover: a panic here would end the process and cut
+	// every stream of it.
+	defer func() {
+		if p := recover(); p != nil {
+			q.panicked(p)
+		}
+	}()
+	q.serve()
+}
+
+// refuseUnread answers what fasthttp could not read as a request. fasthttp
+// closes the connection afterwards.
+func (r *Router) refuseUnread(ctx *fasthttp.RequestCtx, err error) {
+	code, msg := codeBadRequest, "invalid request: cannot read the request"
+	var small *fasthttp.ErrSmallBuffer
+	switch {
+	case errors.As(err, &small):
+		writeError(ctx, shapeOpenAI, fasthttp.StatusRequestHeaderFieldsTooLarge, codeBadRequest, "request header is too large", "")
+		r.metrics.unread(fasthttp.StatusRequestHeaderFieldsTooLarge)
+		return
+	case errors.Is(err, os.ErrDeadlineExceeded):
+		writeError(ctx, shapeOpenAI, fasthttp.StatusRequestTimeout, codeBadRequest, "request did not arrive in time", "")
+		r.metrics.unread(fasthttp.StatusRequestTimeout)
+		return
+	case errors.Is(err, gone.ErrBareLF):
+		msg = "invalid request: header lines must end with CRLF"
+	}
+	writeError(ctx, shapeOpenAI, fasthttp.StatusBadRequest, code, msg, "")
+	r.metrics.unread(fasthttp.StatusBadRequest)
+}
+
+// expect decides on `Expect: 100-continue` from the head alone, so that a body
+// over the limit is never asked for.
+func (r *Router) expect(ctx *fasthttp.RequestCtx) int {
+	if int64(ctx.Request.Header.ContentLength()) > r.snap.Load().maxBody {
+		writeError(ctx, shapeOpenAI, fasthttp.StatusRequestEntityTooLarge, codePayloadTooLarge, tooLargeText, "")
+		r.metrics.unread(fasthttp.StatusRequestEntityTooLarge)
+		return fasthttp.StatusRequestEntityTooLarge
+	}
+	return fasthttp.StatusContinue
+}
+
+// fasthttpLog passes what fasthttp logs of broken connections on, at debug:
+// what matters of them is counted.
+type fasthttpLog struct{ log *slog.Logger }
+
+// Printf implements fasthttp.Logger.
+func (l fasthttpLog) Printf(format string, args ...any) {
+	l.log.Debug("fasthttp: " + fmt.Sprintf(format, args...))
+}
+
+// liveSet holds the streams under way, so that the end of a drain can cut
+// them. Its zero value is ready.
+type liveSet struct {
+	mu sync.Mutex
+	m  map[*request]struct{}
+}
+
+func (s *liveSet) add(q *request) {
+	s.mu.Lock()
+	if s.m == nil {
+		s.m = map[*request]struct{}{}
+	}
+	s.m[q] = struct{}{}
+	s.mu.Unlock()
+}
+
+func (s *liveSet) remove(q *request) {
+	s.mu.Lock()
+	delete(s.m, q)
+	s.mu.Unlock()
+}
+
+// cut cancels every stream. The lock is held, so that no request of the set
+// can end and be used again meanwhile.
+func (s *liveSet) cut() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for q := range s.m {
+		q.exchange.Cancel()
+	}
+}

@@ -1,0 +1,178 @@
+package upstream
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"net/url"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// Rules for connections at rest. uvicorn, which vLLM and SGLang serve with,
+// closes a connection that rested for 5 s, and a request sent at that moment
+// is lost: so ours are given up before.
+const (
+	// idleLimit is how long a connection may rest.
+	idleLimit = 4 * time.Second
+	// peekAfter is the rest after which a connection is looked at before it
+	// is used again.
+	peekAfter = 500 * time.Millisecond
+	// maxIdle bounds the connections at rest, per worker.
+	maxIdle = 1024
+)
+
+// Worker is one engine. It is safe for concurrent use.
+type Worker struct {
+	url      string
+	addr     string // host:port to dial
+	host     []byte // value of the Host field
+	timeouts Timeouts
+
+	load  atomic.Int64
+	picks atomic.Uint64
+	fails atomic.Uint64
+
+	mu     sync.Mutex
+	idle   []*conn // the last one rested last
+	open   int     // connections in use and at rest
+	closed bool
+}
+
+func newWorker(raw string, t Timeouts) (*Worker, error) {
+	u, err := url.Parse(raw)
+	if err != nil {
+		return nil, fmt.Errorf("cannot parse worker url: %w", err)
+	}
+	if u.Scheme != "http" || u.Host == "" || (u.Path != "" && u.Path != "/") || u.RawQuery != "" || u.User != nil {
+		return nil, fmt.Errorf("worker url %q must be http://host:port", raw)
+	}
+	addr := u.Host
+	if u.Port() == "" {
+		addr = net.JoinHostPort(u.Hostname(), "80")
+	}
+	return &Worker{url: "http://" + u.Host, addr: addr, host: []byte(u.Host), timeouts: t}, nil
+}
+
+// URL returns the worker's base URL, its identity in logs and metrics.
+func (w *Worker) URL() string { return w.url }
+
+// Load returns the number of requests under way.
+func (w *Worker) Load() int64 { return w.load.Load() }
+
+// Picks returns how often the worker was chosen, Failures how many exchanges
+// with it failed by its own fault.
+func (w *Worker) Picks() uint64 { return w.picks.Load() }
+
+// Failures returns how many exchanges failed by the worker's fault: no
+// connection, no or a broken answer, or one out of time.
+func (w *Worker) Failures() uint64 { return w.fails.Load() }
+
+// Connections returns how many connections are open and how many of them rest.
+func (w *Worker) Connections() (open, idle int) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.open, len(w.idle)
+}
+
+// Release ends one request that Pool.Pick counted. It must be called exactly
+// once for each Pick, at the end of the answer or of the failure.
+func (w *Worker) Release() {
+	if w.load.Add(-1) < 0 {
+		panic("BUG: worker released more often than picked")
+	}
+}
+
+// take returns a connection at rest that is still good, or nil.
+func (w *Worker) take(now time.Time) *conn {
+	for {
+		w.mu.Lock()
+		n := len(w.idle)
+		if n == 0 {
+			w.mu.Unlock()
+			return nil
+		}
+		c := w.idle[n-1]
+		w.idle[n-1] = nil
+		w.idle = w.idle[:n-1]
+		w.mu.Unlock()
+		rest := now.Sub(c.rested)
+		if rest < peekAfter || (rest < idleLimit && c.quiet()) {
+			return c
+		}
+		w.drop(c)
+	}
+}
+
+// put lets c rest, or closes it where there are enough.
+func (w *Worker) put(c *conn, now time.Time) {
+	c.rested = now
+	w.mu.Lock()
+	if w.closed || len(w.idle) >= maxIdle {
+		w.mu.Unlock()
+		w.drop(c)
+		return
+	}
+	w.idle = append(w.idle, c)
+	w.mu.Unlock()
+}
+
+// drop closes c for good. The error of closing a socket tells nothing that
+// could be acted on.
+func (w *Worker) drop(c *conn) {
+	_ = c.nc.Close()
+	w.mu.Lock()
+	w.open--
+	w.mu.Unlock()
+}
+
+// dial makes a new connection within the connect timeout.
+func (w *Worker) dial(ctx context.Context) (*conn, error) {
+	d := net.Dialer{Timeout: w.timeouts.Connect}
+	nc, err := d.DialContext(ctx, "tcp", w.addr)
+	if err != nil {
+		return nil, err
+	}
+	c, err := newConn(nc.(*net.TCPConn))
+	if err != nil {
+		_ = nc.Close()
+		return nil, err
+	}
+	w.mu.Lock()
+	w.open++
+	w.mu.Unlock()
+	return c, nil
+}
+
+// reap closes what rested too long: the front of the stack.
+func (w *Worker) reap(now time.Time) {
+	w.mu.Lock()
+	n := 0
+	for n < len(w.idle) && now.Sub(w.idle[n].rested) >= idleLimit {
+		n++
+	}
+	var old []*conn
+	if n > 0 {
+		old = append(old, w.idle[:n]...)
+		m := copy(w.idle, w.idle[n:])
+		clear(w.idle[m:])
+		w.idle = w.idle[:m]
+	}
+	w.mu.Unlock()
+	for _, c := range old {
+		w.drop(c)
+	}
+}
+
+// close closes all connections at rest, and each other one when it would come
+// to rest.
+func (w *Worker) close() {
+	w.mu.Lock()
+	old := w.idle
+	w.idle, w.closed = nil, true
+	w.mu.Unlock()
+	for _, c := range old {
+		w.drop(c)
+	}
+}
