@@ -40,3 +40,19 @@ func TestHelperAllocs(t *testing.T) {
 	boundary := []byte("XX")
 	checkAllocs(t, "MultipartField", func() { MultipartField(body, boundary, "model") })
 }
+
+func TestStreamAllocs(t *testing.T) {
+	for _, c := range streamCases {
+		var s Stream
+		text := []byte(c.text)
+		checkAllocs(t, "Feed of "+c.name, func() {
+			s.Reset(c.surface)
+			s.Feed(text[:len(text)/2])
+			s.Feed(text[len(text)/2:])
+			s.End()
+		})
+		checkAllocs(t, "ReadUsage of "+c.name, func() {
+			ReadUsage(text[min(6, len(text)):], c.surface)
+		})
+	}
+}

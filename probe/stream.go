@@ -1,0 +1,344 @@
+package probe
+
+import "bytes"
+
+// Stream follows an event stream (WHATWG HTML, section 9.2.6) as it is relayed,
+// and reads from it what the router must know. It is fed the bytes of the body
+// in order, cut anywhere, and says the same for every cut. It never changes or
+// holds back a byte.
+//
+// Line ends may be LF, CRLF, CR or a mix. Comments and fields other than data
+// and event are passed over. An event ends at its empty line. Memory is bounded:
+// an event whose line or data is longer than MaxEvent is counted and not read.
+//
+// The zero value is ready for a stream of SurfaceNone; Reset starts another one
+// and keeps the buffers. Not safe for concurrent use. Feed does not keep p. It
+// allocates only to grow the buffer for an event that ends in a later Feed.
+type Stream struct {
+	// Events is the number of events with data so far. That it is not 0 is the
+	// sign of the first one; comments do not count.
+	Events int
+	// Done reports the end that the surface's streams have: [DONE], message_stop,
+	// or response.completed, incomplete and failed.
+	Done bool
+	// Failed reports an event named error, or one whose data holds an error.
+	Failed bool
+	// UsageOnly reports that the last event holds the usage of a chat or
+	// completion and no choice.
+	UsageOnly bool
+	// Usage is that of the last event which has one, never a sum. On
+	// SurfaceMessages, which tells it in parts, each number is the last told.
+	Usage Usage
+
+	surface Surface
+	line    []byte // the unfinished line
+	data    []byte // the data of the unfinished event
+	// held is the data of the unfinished event while it is one line in the bytes
+	// that are being fed.
+	held []byte
+	// hasData reports a data field in the unfinished event, lost that its data
+	// was too long to keep.
+	hasData, lost bool
+	// skip reports an unfinished line that was too long to keep.
+	skip bool
+	// ends and fails are what the unfinished event's name says.
+	ends, fails bool
+	named       bool
+	started     bool // the first line is over
+	cr          bool // the last byte was a CR, whose LF may follow
+}
+
+const (
+	// MaxEvent bounds a line, and the data of an event, that is read.
+	MaxEvent = 1 << 20
+	// keepEvent is the size up to which a buffer is kept from event to event.
+	keepEvent = 64 << 10
+)
+
+// Reset makes s follow a new stream, an answer of the surface.
+func (s *Stream) Reset(surface Surface) {
+	*s = Stream{surface: surface, line: s.line[:0], data: s.data[:0]}
+}
+
+// Feed reads the next bytes of the stream.
+func (s *Stream) Feed(p []byte) {
+	for len(p) > 0 {
+		n, _ := s.Next(p)
+		p = p[n:]
+	}
+}
+
+// Next reads the bytes of p up to the end of the first event that ends in it,
+// and returns how many these are and whether an event with data ended. If none
+// ends it reads all of p.
+func (s *Stream) Next(p []byte) (n int, event bool) {
+	for n < len(p) {
+		if s.cr {
+			s.cr = false
+			if p[n] == '\n' {
+				n++
+				continue
+			}
+		}
+		size := lineLen(p[n:])
+		if size < 0 {
+			s.keepLine(p[n:])
+			n = len(p)
+			break
+		}
+		line := p[n : n+size]
+		s.cr = p[n+size] == '\r'
+		n += size + 1
+		if s.endLine(line) {
+			if s.cr && n < len(p) && p[n] == '\n' {
+				s.cr = false
+				n++
+			}
+			return n, true
+		}
+	}
+	if s.held != nil {
+		s.data = append(s.data[:0], s.held...)
+		s.held = nil
+	}
+	return n, false
+}
+
+// End tells s that the stream is over. An event that lacks only its last line
+// end or its empty line is read all the same, which browsers do not do: what an
+// engine said before it closed the connection counts.
+func (s *Stream) End() {
+	if len(s.line) > 0 || s.skip {
+		s.endLine(nil)
+	}
+	s.endEvent()
+}
+
+// lineLen returns the length of the first line of p without its end, or -1 if it
+// has none. The windows keep the search for one kind of line end from going over
+// the whole of p for each line of the other kind.
+func lineLen(p []byte) int {
+	const window = 4096
+	for from := 0; from < len(p); from += window {
+		part := p[from:min(from+window, len(p))]
+		lf := bytes.IndexByte(part, '\n')
+		if lf >= 0 {
+			part = part[:lf]
+		}
+		if cr := bytes.IndexByte(part, '\r'); cr >= 0 {
+			return from + cr
+		}
+		if lf >= 0 {
+			return from + lf
+		}
+	}
+	return -1
+}
+
+// keepLine keeps p, a part of a line whose end was not seen yet.
+func (s *Stream) keepLine(p []byte) {
+	switch {
+	case s.skip:
+	case len(s.line)+len(p) > MaxEvent:
+		// The first bytes say which field is lost.
+		s.skip = true
+		s.line = append(s.line, p[:min(len(p), 16)]...)
+	default:
+		s.line = append(s.line, p...)
+	}
+}
+
+// endLine reads a line whose end was seen; line is the part of it that was not
+// kept yet. It reports whether an event with data ended.
+func (s *Stream) endLine(line []byte) bool {
+	fresh := len(s.line) == 0 && !s.skip && len(line) <= MaxEvent
+	if !fresh {
+		s.keepLine(line)
+		line = s.line
+	}
+	if !s.started {
+		s.started = true
+		line = TrimBOM(line)
+	}
+	if len(line) == 0 {
+		s.endLineBuffer()
+		return s.endEvent()
+	}
+	s.field(line, fresh)
+	if !fresh {
+		s.endLineBuffer()
+	}
+	return false
+}
+
+// endLineBuffer empties the line buffer.
+func (s *Stream) endLineBuffer() {
+	s.line, s.skip = emptied(s.line), false
+}
+
+// emptied returns b without its content, or nil if it is too large to keep.
+func emptied(b []byte) []byte {
+	if cap(b) > keepEvent {
+		return nil
+	}
+	return b[:0]
+}
+
+// field reads a line that is not empty. fresh reports that it lies in the bytes
+// that are being fed.
+func (s *Stream) field(line []byte, fresh bool) {
+	name, value := line, []byte(nil)
+	if len(line) > 4 && line[4] == ':' { // Fast path: data
+		name, value = line[:4], line[5:]
+	} else if n := bytes.IndexByte(line[:min(len(line), 16)], ':'); n >= 0 {
+		name, value = line[:n], line[n+1:]
+	}
+	if len(value) > 0 && value[0] == ' ' {
+		value = value[1:]
+	}
+	switch string(name) {
+	case "data":
+		s.addData(value, fresh)
+	case "event":
+		if !s.skip {
+			s.named = true
+			s.ends, s.fails = endOfEvent(s.surface, value)
+		}
+	}
+}
+
+// addData adds a data field to the unfinished event.
+func (s *Stream) addData(value []byte, fresh bool) {
+	first := !s.hasData
+	s.hasData = true
+	switch {
+	case s.skip, s.lost:
+		s.lost = true
+	case first && fresh:
+		s.held = value
+		if value == nil {
+			s.held = noData
+		}
+	default:
+		if s.held != nil {
+			s.data = append(s.data[:0], s.held...)
+			s.held = nil
+		}
+		if !first {
+			s.data = append(s.data, '\n')
+		}
+		s.lost = len(s.data)+len(value) > MaxEvent
+		if !s.lost {
+			s.data = append(s.data, value...)
+		}
+	}
+}
+
+var noData = []byte{}
+
+// endEvent ends the unfinished event and reports whether it had data.
+func (s *Stream) endEvent() bool {
+	event := s.hasData
+	if s.fails {
+		s.Failed = true
+	}
+	if event {
+		s.Events++
+		s.UsageOnly = false
+		s.Done = s.Done || s.ends
+		data := s.data
+		if s.held != nil {
+			data = s.held
+		}
+		if !s.lost {
+			s.readData(data)
+		}
+	}
+	s.data = emptied(s.data)
+	s.held = nil
+	s.hasData, s.lost, s.ends, s.fails, s.named = false, false, false, false, false
+	return event
+}
+
+// readData reads the data of an event.
+func (s *Stream) readData(data []byte) {
+	i := skipSpace(data, 0)
+	if i == len(data) {
+		return
+	}
+	switch data[i] {
+	case '[':
+		if string(trimBlank(data)) == "[DONE]" {
+			s.Done = true
+		}
+	case '{':
+		if s.telling(data) {
+			s.readObject(data)
+		}
+	}
+}
+
+// telling reports whether there may be anything to read in data. Most events
+// only carry a token, and are told by a search for the few keys that matter,
+// spelled as every encoder spells them.
+func (s *Stream) telling(data []byte) bool {
+	switch s.surface {
+	case SurfaceGenerate:
+		return true
+	case SurfaceMessages, SurfaceResponses:
+		// Without its name the event's type must be looked for.
+		return !s.named || s.ends || s.fails || hasValue(data, `"usage"`) ||
+			hasValue(data, `"stop_reason"`) || bytes.Contains(data, []byte(`"error"`))
+	}
+	return hasValue(data, `"usage"`) || hasValue(data, `"finish_reason"`) ||
+		bytes.Contains(data, []byte(`"error"`))
+}
+
+// hasValue reports whether the key, given with its quotes, stands in data with a
+// value other than null.
+func hasValue(data []byte, key string) bool {
+	for {
+		n := bytes.Index(data, []byte(key))
+		if n < 0 {
+			return false
+		}
+		data = data[n+len(key):]
+		i := skipSpace(data, 0)
+		if i == len(data) || data[i] != ':' {
+			continue
+		}
+		if i = skipSpace(data, i+1); i < len(data) && data[i] != 'n' {
+			return true
+		}
+	}
+}
+
+// readObject reads the data of an event that is an object.
+func (s *Stream) readObject(data []byte) {
+	var a answer
+	if s.surface == SurfaceMessages {
+		a.usage, a.has = s.Usage, s.has()
+	}
+	if !a.read(data, s.surface) {
+		return
+	}
+	s.Done = s.Done || a.done
+	s.Failed = s.Failed || a.failed
+	s.UsageOnly = a.usageOnly()
+	finish := a.usage.Finish
+	if finish == "" {
+		finish = s.Usage.Finish
+	}
+	if a.usage.Seen {
+		s.Usage = a.usage
+	}
+	s.Usage.Finish = finish
+}
+
+// has returns the set of numbers from which the usage so far is made up.
+func (s *Stream) has() uint8 {
+	if s.Usage.Seen {
+		return hasPrompt | hasCached | hasCompletion
+	}
+	return 0
+}
