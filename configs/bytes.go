@@ -12,7 +12,7 @@ import (
 // 512, 64KiB, 32MiB, 1GiB (1024-based) or KB, MB, GB (1000-based).
 type Bytes int64
 
-// byteUnits are tried in this order, so that the largest one prints a size.
+// byteUnits are tried in this order: B is the end of all others.
 var byteUnits = []struct {
 	name string
 	size uint64
@@ -51,14 +51,19 @@ func ParseBytes(s string) (Bytes, error) {
 	return Bytes(n * unit), nil
 }
 
-// String returns the shortest exact form that ParseBytes reads: 32MiB, 1500.
+// String returns the shortest exact form that ParseBytes reads, with a unit
+// where that is no longer: 32MiB, 1500.
 func (b Bytes) String() string {
-	for _, u := range byteUnits[:len(byteUnits)-1] {
-		if b > 0 && uint64(b)%u.size == 0 {
-			return strconv.FormatUint(uint64(b)/u.size, 10) + u.name
+	best := strconv.FormatInt(int64(b), 10)
+	for _, u := range byteUnits {
+		if b <= 0 || uint64(b)%u.size != 0 {
+			continue
+		}
+		if s := strconv.FormatUint(uint64(b)/u.size, 10) + u.name; len(s) <= len(best) {
+			best = s
 		}
 	}
-	return strconv.FormatInt(int64(b), 10)
+	return best
 }
 
 // MarshalText returns the form of String.

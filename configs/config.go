@@ -48,9 +48,14 @@ type Server struct {
 	// IdleTimeout is how long a keep-alive connection may wait for its next
 	// request. Zero means as long as the client likes.
 	IdleTimeout time.Duration `koanf:"idle_timeout"`
-	// WriteTimeout is how long a client may take no bytes of its answer. It
-	// begins anew as a stream goes on. Zero means as long as it likes.
+	// WriteTimeout is how long a client may take to accept a piece of its
+	// answer; a stream may take as long as it likes in whole. Zero means as
+	// long as the client likes.
 	WriteTimeout time.Duration `koanf:"write_timeout"`
+	// DrainDelay is how long after SIGTERM new connections are still taken,
+	// while the load balancer in front learns that the router is not ready.
+	// It is a part of Drain. Zero, the default, closes the listener at once.
+	DrainDelay time.Duration `koanf:"drain_delay"`
 	// PassthroughPaths are request paths, compared byte for byte and without
 	// the query, that are forwarded although the router does not govern them.
 	PassthroughPaths []string `koanf:"passthrough_paths"`
@@ -131,7 +136,7 @@ type Sim struct {
 
 // Origin returns where the value at path, such as pools[0].balance, was set;
 // the zero Origin says that nobody did and the default holds.
-func (c *Config) Origin(path string) Origin { return c.origins[path] }
+func (c *Config) Origin(path string) Origin { return c.origins[path].origin }
 
 // Hash returns a SHA-256 of the effective configuration, in hexadecimal: equal
 // for equal values, wherever they were set and however they were written. It

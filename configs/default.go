@@ -28,10 +28,11 @@ func Default() *Config {
 	}
 }
 
-// defaultPool returns what a pool has that does not say otherwise. Requests to
-// language models differ in cost by orders of magnitude, so they are spread by
-// what is in flight and not in turn; openai is what every engine understands.
-func defaultPool() Pool {
+// DefaultPool returns what a pool has that does not say otherwise; the caller
+// owns it. Requests to language models differ in cost by orders of magnitude,
+// so they are spread by what is in flight and not in turn; openai is what
+// every engine understands.
+func DefaultPool() Pool {
 	return Pool{
 		Engine:  "openai",
 		Balance: "least_requests",

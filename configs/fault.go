@@ -160,10 +160,20 @@ func isAlphanumeric(c byte) bool {
 }
 
 // origins says where the value at each path was set last.
-type origins map[string]Origin
+type origins map[string]place
+
+type place struct {
+	origin Origin
+	// holds is true for a list or mapping: there may be places below.
+	holds bool
+}
 
 // forget removes path and everything below it.
 func (o origins) forget(path string) {
+	if !o[path].holds {
+		delete(o, path)
+		return
+	}
 	for p := range o {
 		if within(p, path) {
 			delete(o, p)
@@ -174,8 +184,8 @@ func (o origins) forget(path string) {
 // of returns the origin of path, or of the nearest value that holds it.
 func (o origins) of(path string) Origin {
 	for path != "" {
-		if origin, ok := o[path]; ok {
-			return origin
+		if p, ok := o[path]; ok {
+			return p.origin
 		}
 		path = path[:max(strings.LastIndexAny(path, ".["), 0)]
 	}

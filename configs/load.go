@@ -2,6 +2,7 @@ package configs
 
 import (
 	"fmt"
+	"strings"
 
 	"github.com/go-viper/mapstructure/v2"
 	"github.com/knadh/koanf/v2"
@@ -43,8 +44,10 @@ func Load(o Options) (*Config, error) {
 	if err != nil {
 		return nil, err
 	}
-	faults := append(l.faults, c.faults().without(l.faults)...)
-	if err := faults.err(); err != nil {
+	if !l.partial {
+		l.faults = append(l.faults, c.faults().without(l.faults)...)
+	}
+	if err := l.faults.err(); err != nil {
 		return nil, err
 	}
 	return c, nil
@@ -55,6 +58,9 @@ type loader struct {
 	k       *koanf.Koanf
 	origins origins
 	faults  Faults
+	// partial is true when a file could not be read at all. What is missing
+	// then, or unknown, may well stand in that file and is not a fault.
+	partial bool
 }
 
 func (l *loader) file(origin Origin) {
@@ -62,6 +68,7 @@ func (l *loader) file(origin Origin) {
 	if err := l.k.Load(fileProvider(origin.Name), p); err != nil {
 		l.faults.add(origin, "", err.Error())
 	}
+	l.partial = l.partial || !p.read
 }
 
 // settings applies variables or flags, one by one: a later one may address
@@ -71,8 +78,10 @@ func (l *loader) settings(settings []setting, env bool) {
 	for _, s := range settings {
 		values := l.k.Raw()
 		t, err := locate(s.levels, values)
-		if err != nil {
+		if err != nil && !l.partial {
 			l.faults.add(s.origin, "", unknownSetting(err, &s, env, values))
+		}
+		if err != nil {
 			continue
 		}
 		if other := setBy[t.path]; env && other != "" {
@@ -100,8 +109,9 @@ func unknownSetting(err error, s *setting, env bool, values map[string]any) stri
 	if !env {
 		return "sets an unknown key: " + err.Error()
 	}
-	if near := nearest(s.origin.Name, variables(envPrefix, configType, values)); near != "" {
-		return "unknown variable: " + err.Error() + "; did you mean " + near + "?"
+	name := strings.TrimPrefix(s.origin.Name, envPrefix)
+	if near := nearest(name, variables("", configType, values)); near != "" && near != name {
+		return "unknown variable: " + err.Error() + "; did you mean " + envPrefix + near + "?"
 	}
 	return "unknown variable: " + err.Error()
 }
@@ -164,7 +174,7 @@ func (l *loader) config() (*Config, error) {
 		// begins with the defaults of a pool.
 		c.Pools = make([]Pool, len(pools))
 		for i := range c.Pools {
-			c.Pools[i] = defaultPool()
+			c.Pools[i] = DefaultPool()
 		}
 	}
 	err := l.k.UnmarshalWithConf("", c, koanf.UnmarshalConf{

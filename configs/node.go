@@ -9,9 +9,9 @@ import (
 // Bounds of one source. A real configuration is far below them; they keep a
 // hostile or a wrong file from costing memory.
 const (
-	maxSourceBytes = 4 << 20
+	maxSourceBytes = 1 << 20
 	maxDepth       = 64
-	maxNodes       = 1 << 18
+	maxNodes       = 1 << 17
 )
 
 type kind uint8

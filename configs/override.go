@@ -2,6 +2,7 @@ package configs
 
 import (
 	"cmp"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
@@ -22,7 +23,7 @@ type Override struct {
 	Path string
 	// Value is read by the type of the key: true or false, 30s, 32MiB, the
 	// string itself; a list, a mapping and a sampling parameter are JSON. A
-	// list of strings may also be written with commas.
+	// list of strings may also be written with commas between them.
 	Value string
 }
 
@@ -263,8 +264,8 @@ func byName(level string, names []string) (int, error) {
 	return found, nil
 }
 
-// variables returns the names that a variable may have, for suggestions: those
-// of every struct key, with the pools that values holds.
+// variables returns the names, after prefix, that a variable may have, for
+// suggestions: those of every struct key, with the pools that value holds.
 func variables(prefix string, t reflect.Type, value any) []string {
 	if t.Kind() == reflect.Pointer {
 		t = t.Elem()
@@ -303,13 +304,13 @@ func (s *setting) node(t reflect.Type, path string, faults *Faults) *node {
 			n.kind, n.value = kindInt, v
 		}
 	case t.Kind() == reflect.Interface:
-		var ignored Faults
-		if free := parseJSONText(s.text, s.origin, path, &ignored); free != nil && len(ignored) == 0 {
-			return free
+		if json.Valid([]byte(s.text)) || strings.HasPrefix(s.text, "{") || strings.HasPrefix(s.text, "[") {
+			return parseJSONText(s.text, s.origin, path, faults)
 		}
 	case t.Kind() == reflect.Slice && t.Elem().Kind() == reflect.String && !strings.HasPrefix(s.text, "["):
 		n.kind = kindList
 		for item := range strings.SplitSeq(s.text, ",") {
+			item = strings.TrimSpace(item)
 			n.items = append(n.items, &node{kind: kindString, origin: s.origin, text: item, value: item})
 		}
 	case t.Kind() == reflect.Slice, t.Kind() == reflect.Map, t.Kind() == reflect.Struct:

@@ -87,7 +87,7 @@ func (r *reader) set(n *node, path string) {
 	if n.kind != kindMap {
 		r.origins.forget(path)
 	}
-	r.origins[path] = n.origin
+	r.origins[path] = place{n.origin, n.kind == kindMap || n.kind == kindList}
 }
 
 // object reads a struct. A key with a fault is left out; the rest stands.

@@ -46,17 +46,20 @@ type parser struct {
 	origin  Origin // of the file
 	origins origins
 	faults  *Faults
+	// read is false when nothing of the file could be used.
+	read bool
 }
 
 // Unmarshal returns the values of data that are valid for a Config.
 func (p *parser) Unmarshal(data []byte) (map[string]any, error) {
-	root := p.node(data)
-	if root == nil {
-		return map[string]any{}, nil
-	}
-	r := reader{origins: p.origins, faults: p.faults}
-	if m, ok := r.value(root, configType, ""); ok {
-		return m.(map[string]any), nil
+	p.read = false
+	if root := p.node(data); root != nil {
+		r := reader{origins: p.origins, faults: p.faults}
+		if v, ok := r.value(root, configType, ""); ok {
+			m, _ := v.(map[string]any)
+			p.read = true
+			return m, nil
+		}
 	}
 	return map[string]any{}, nil
 }

@@ -1,10 +1,12 @@
 package configs
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"strconv"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/pelletier/go-toml/v2"
 	"github.com/pelletier/go-toml/v2/unstable"
@@ -24,7 +26,8 @@ type tomlReader struct {
 // nothing to use.
 func parseTOML(data []byte, file Origin, faults *Faults) *node {
 	if err := toml.Unmarshal(data, new(map[string]any)); err != nil {
-		faults.add(tomlError(file, err))
+		origin, msg := tomlError(data, file, err)
+		faults.add(origin, "", msg)
 		return nil
 	}
 	r := tomlReader{cursor: newCursor(data), origin: file, faults: faults}
@@ -46,17 +49,19 @@ func parseTOML(data []byte, file Origin, faults *Faults) *node {
 	return root
 }
 
-func tomlError(file Origin, err error) (origin Origin, path, msg string) {
-	msg = strings.TrimPrefix(err.Error(), "toml: ")
+// tomlError returns the place and the text of an error of the library. Its
+// columns are in bytes.
+func tomlError(data []byte, file Origin, err error) (Origin, string) {
+	msg := strings.TrimPrefix(err.Error(), "toml: ")
 	var decode *toml.DecodeError
 	if !errors.As(err, &decode) {
-		return file, "", msg
-	}
-	for _, key := range decode.Key() {
-		path = childPath(path, key)
+		return file, msg
 	}
 	line, column := decode.Position()
-	return at(file, line, column), path, msg
+	for range line - 1 {
+		data = data[bytes.IndexByte(data, '\n')+1:]
+	}
+	return at(file, line, utf8.RuneCount(data[:min(column-1, len(data))])+1), msg
 }
 
 // table returns the table that a header [a.b] or [[a.b]] opens, and its path.
@@ -162,31 +167,24 @@ func (r *tomlReader) value(v *unstable.Node, key Origin, path string, depth int)
 	case unstable.Bool:
 		out.kind, out.value = kindBool, out.text == "true"
 	case unstable.Integer:
-		return r.integer(out, path)
+		var ok bool
+		if out.value, ok = integer(out.text, 0); !ok { // 0x, 0o, 0b and _ as in TOML
+			return r.outOfRange(out, path)
+		}
+		out.kind = kindInt
 	case unstable.Float:
-		return r.float(out, path)
+		f, err := strconv.ParseFloat(strings.ReplaceAll(out.text, "_", ""), 64)
+		if err != nil {
+			return r.outOfRange(out, path)
+		}
+		out.kind, out.value = kindFloat, f
 	default:
 		out.kind, out.value = kindDate, out.text
 	}
 	return out
 }
 
-func (r *tomlReader) integer(n *node, path string) *node {
-	v, ok := integer(n.text, 0) // 0x, 0o, 0b and underscores as in TOML
-	if !ok {
-		r.faults.add(n.origin, path, "the number "+n.text+" is out of range")
-		return &node{origin: n.origin}
-	}
-	n.kind, n.value = kindInt, v
-	return n
-}
-
-func (r *tomlReader) float(n *node, path string) *node {
-	v, err := strconv.ParseFloat(strings.ReplaceAll(n.text, "_", ""), 64)
-	if err != nil {
-		r.faults.add(n.origin, path, "the number "+n.text+" is out of range")
-		return &node{origin: n.origin}
-	}
-	n.kind, n.value = kindFloat, v
-	return n
+func (r *tomlReader) outOfRange(n *node, path string) *node {
+	r.faults.add(n.origin, path, "the number "+n.text+" is out of range")
+	return &node{origin: n.origin}
 }

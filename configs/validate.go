@@ -58,6 +58,9 @@ func (v *validator) server(s *Server) {
 	if s.MaxBody < 1 {
 		v.fail("server.max_body", "must be at least 1 byte")
 	}
+	if s.DrainDelay > s.Drain {
+		v.fail("server.drain_delay", "is a part of server.drain and must not be longer: %v, of %v", s.DrainDelay, s.Drain)
+	}
 	seen := make(map[string]int, len(s.PassthroughPaths))
 	for i, p := range s.PassthroughPaths {
 		path := itemPath("server.passthrough_paths", i)
@@ -195,7 +198,7 @@ func (v *validator) pools(pools []Pool) {
 		v.oneOf(path+".balance", p.Balance, "least_requests", "round_robin", "random")
 		v.models(p, path, served)
 		if len(p.Models) == 0 && catchAll != "" {
-			v.fail(path, "has no models, nor has %s: only one pool may serve what no other lists", catchAll)
+			v.fail(path+".models", "must be set: only one pool may serve what no other lists, and that is %s", catchAll)
 		} else if len(p.Models) == 0 {
 			catchAll = path
 		}

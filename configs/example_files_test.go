@@ -1,0 +1,91 @@
+package configs
+
+import (
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// The three examples are one configuration, so that who reads one may trust
+// the others.
+func TestExamplesAreOneConfig(t *testing.T) {
+	var first *Config
+	for _, name := range []string{"example.yaml", "example.toml", "example.json"} {
+		c, err := Load(Options{Files: []string{name}})
+		if err != nil {
+			t.Fatalf("cannot load %s: %v", name, err)
+		}
+		if first == nil {
+			first = c
+		}
+		if got, want := c.Hash(), first.Hash(); got != want {
+			t.Errorf("unexpected hash of %s; got %s; want that of example.yaml, %s", name, got, want)
+		}
+	}
+}
+
+// example.yaml is the reference: it shows every key, and where it says that a
+// value is the default, it is.
+func TestExampleShowsEveryKey(t *testing.T) {
+	c, err := Load(Options{Files: []string{"example.yaml"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, path := range keysOf("", configType) {
+		if c.Origin(path).Name != "example.yaml" {
+			t.Errorf("example.yaml does not show %s", path)
+		}
+	}
+	want := Default()
+	want.Server.PassthroughPaths = c.Server.PassthroughPaths
+	if !reflect.DeepEqual(c.Server, want.Server) || c.Sim != want.Sim || c.Log != want.Log {
+		t.Errorf("example.yaml shows other values than the defaults\n got %+v %+v %+v\nwant %+v %+v %+v",
+			c.Server, c.Sim, c.Log, want.Server, want.Sim, want.Log)
+	}
+	if got, want := c.Pools[0].Timeouts, DefaultPool().Timeouts; got != want {
+		t.Errorf("unexpected timeouts in example.yaml; got %+v; want the defaults %+v", got, want)
+	}
+}
+
+// keysOf returns the paths of all keys of t; of lists, those of the first item.
+func keysOf(path string, t reflect.Type) []string {
+	switch {
+	case t.Kind() == reflect.Pointer:
+		return keysOf(path, t.Elem())
+	case t.Kind() == reflect.Slice:
+		return keysOf(path+"[0]", t.Elem())
+	case t.Kind() != reflect.Struct:
+		return []string{path}
+	}
+	var keys []string
+	for _, f := range fieldsOf(t) {
+		keys = append(keys, keysOf(childPath(path, f.key), f.typ)...)
+	}
+	return keys
+}
+
+// Every exported field must be a key: a field without a tag would be read by
+// its Go name, or never.
+func TestEveryFieldIsAKey(t *testing.T) {
+	var check func(typ reflect.Type)
+	check = func(typ reflect.Type) {
+		for typ.Kind() == reflect.Pointer || typ.Kind() == reflect.Slice {
+			typ = typ.Elem()
+		}
+		if typ.Kind() != reflect.Struct {
+			return
+		}
+		for f := range typ.Fields() {
+			key := f.Tag.Get("koanf")
+			if f.IsExported() && (key == "" || strings.Trim(key, "abcdefghijklmnopqrstuvwxyz_") != "") {
+				t.Errorf("%s.%s has the key %q; want lower case with underscores", typ, f.Name, key)
+			}
+			check(f.Type)
+		}
+	}
+	check(configType)
+	if keys := keysOf("", configType); !slices.Contains(keys, "pools[0].workers[0].url") {
+		t.Errorf("the walk over the keys misses pools[0].workers[0].url; got %v", keys)
+	}
+}
