@@ -2,6 +2,7 @@ package configs
 
 import (
 	"math"
+	"strings"
 	"testing"
 )
 
@@ -71,4 +72,19 @@ func TestNearest(t *testing.T) {
 	f("x", "", "url", "name")
 	f("", "", "url")
 	f("naem", "name", "names", "name")
+}
+
+func TestQuote(t *testing.T) {
+	f := func(s, want string) {
+		t.Helper()
+		if got := quote(s); got != want {
+			t.Errorf("unexpected quote of %q; got %s; want %s", s, got, want)
+		}
+	}
+	f("", `""`)
+	f("a\nb", `"a\nb"`)
+	f(strings.Repeat("x", 64), `"`+strings.Repeat("x", 64)+`"`)
+	f(strings.Repeat("x", 65), `"`+strings.Repeat("x", 64)+`"…`)
+	f(strings.Repeat("x", 63)+"öö", `"`+strings.Repeat("x", 63)+`"…`)
+	f(strings.Repeat("\x80", 80), `"`+strings.Repeat(`\x80`, 60)+`"…`)
 }

@@ -60,8 +60,7 @@ func checkJSON(data []byte) (offset int, err error) {
 	return 0, nil
 }
 
-// at returns the place of the byte at off. A value of a variable or flag has
-// no lines of its own.
+// at returns the place of the byte at off.
 func (r *jsonReader) at(off int) Origin {
 	line, column := r.cursor.at(off)
 	return at(r.origin, line, column)

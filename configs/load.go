@@ -128,42 +128,34 @@ func (p patch) Read() (map[string]any, error) { return map[string]any{patchKey: 
 func (p patch) ReadBytes() ([]byte, error) { return nil, errNoParser }
 
 // assign is the merge function of a patch. Unlike koanf's own it replaces a
-// mapping as a whole and reaches into lists. The place exists but for the
-// mappings on the way to it.
+// mapping as a whole and reaches into lists. The place exists but for mappings
+// on the way to it. The error is always nil.
 func (t *target) assign(src, dest map[string]any) error {
 	var at any = dest
-	for i, step := range t.steps {
-		if i == len(t.steps)-1 {
-			return put(at, step, src[patchKey])
-		}
+	last := len(t.steps) - 1
+	for _, step := range t.steps[:last] {
 		next := inside(at, step)
-		if _, isList := next.([]any); !isList {
-			if _, isMap := next.(map[string]any); !isMap {
-				next = map[string]any{}
-				if err := put(at, step, next); err != nil {
-					return err
-				}
-			}
+		switch next.(type) {
+		case map[string]any, []any:
+		default:
+			next = map[string]any{}
+			put(at, step, next)
 		}
 		at = next
 	}
+	put(at, t.steps[last], src[patchKey])
 	return nil
 }
 
-func put(at, step, value any) error {
-	switch step := step.(type) {
-	case string:
-		if m, ok := at.(map[string]any); ok {
-			m[step] = value
-			return nil
-		}
-	case int:
-		if list, ok := at.([]any); ok && step < len(list) {
-			list[step] = value
-			return nil
-		}
+// put sets the value at one step below at. That it is there, and of the kind
+// of the step, is what locate has found.
+func put(at, step, value any) {
+	switch at := at.(type) {
+	case map[string]any:
+		at[step.(string)] = value
+	case []any:
+		at[step.(int)] = value
 	}
-	return fmt.Errorf("BUG: no place for step %v", step)
 }
 
 // config returns the merged values over the defaults.

@@ -110,7 +110,7 @@ func quote(s string) string {
 		return strconv.Quote(s)
 	}
 	cut := limit
-	for !utf8.RuneStart(s[cut]) {
+	for cut > limit-utf8.UTFMax && !utf8.RuneStart(s[cut]) {
 		cut--
 	}
 	return strconv.Quote(s[:cut]) + "…"

@@ -118,6 +118,7 @@ func TestB80_EnvFaults(t *testing.T) {
 	f(`SLUICE_SERVER__MAX_BODY: server.max_body: must be a size such as 32MiB, 64KB or 1048576, got "32mb"`, "SLUICE_SERVER__MAX_BODY=32mb")
 	f(`SLUICE_SIM__ENGINES: sim.engines: must be a whole number, got "two"`, "SLUICE_SIM__ENGINES=two")
 	f("SLUICE_SERVER__LISTEN: server.listen: must not be empty", "SLUICE_SERVER__LISTEN=")
+	f(`SLUICE_SERVER__LISTEN: server.listen: must be UTF-8, got "\xff:1"`, "SLUICE_SERVER__LISTEN=\xff:1")
 	f("SLUICE_SERVER__PASSTHROUGH_PATHS: server.passthrough_paths[1]: must not be empty", "SLUICE_SERVER__PASSTHROUGH_PATHS=/a,")
 	f("SLUICE_POOLS: pools: must be a list, got a mapping", "SLUICE_POOLS={}")
 	f("SLUICE_POOLS: pools: not valid JSON: invalid character 'x' looking for beginning of value (character 1 of the value)", "SLUICE_POOLS=x")

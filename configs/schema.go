@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"time"
+	"unicode/utf8"
 )
 
 // The types that are read in their own way.
@@ -177,6 +178,9 @@ func (r *reader) text(n *node, path string) (any, bool) {
 	}
 	if n.text == "" {
 		return r.fail(n, path, "must not be empty")
+	}
+	if !utf8.ValidString(n.text) {
+		return r.fail(n, path, "must be UTF-8, got "+quote(n.text))
 	}
 	if strings.ContainsFunc(n.text, isControl) {
 		return r.fail(n, path, "must not hold control characters, got "+quote(n.text))

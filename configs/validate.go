@@ -119,10 +119,9 @@ func passthroughFault(p string) string {
 	if !strings.HasPrefix(p, "/") {
 		return "must begin with /"
 	}
-	for segment := range strings.SplitSeq(p, "/") {
-		if segment == "." || segment == ".." || strings.Contains(p, "//") {
-			return "must not have empty, . or .. segments"
-		}
+	dots := func(segment string) bool { return segment == "." || segment == ".." }
+	if strings.Contains(p, "//") || slices.ContainsFunc(strings.Split(p, "/"), dots) {
+		return "must not have empty, . or .. segments"
 	}
 	for i := range len(p) {
 		if c := p[i]; !isAlphanumeric(c) && !strings.ContainsRune("/-._~!$&'()*+,;=:@", rune(c)) {
@@ -271,6 +270,9 @@ func workerHost(raw string) (host, msg string) {
 	if raw == "" {
 		return "", "must be set"
 	}
+	if strings.Contains(raw, "@") {
+		return "", form + " without a user or password" // which are not echoed
+	}
 	scheme, rest, ok := strings.Cut(raw, "://")
 	if !ok {
 		return "", form + ", got " + quote(raw) + ": put http:// before it"
@@ -282,8 +284,6 @@ func workerHost(raw string) (host, msg string) {
 	switch {
 	case err != nil || u.Scheme != "http" || u.Hostname() == "":
 		return "", form + ", got " + quote(raw)
-	case u.User != nil:
-		return "", form + " without a user or password" // which are not echoed
 	case u.Host != rest:
 		return "", form + " and nothing after it, got " + quote(raw)
 	}

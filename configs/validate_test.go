@@ -119,7 +119,9 @@ func TestValidateFaults(t *testing.T) {
 	worker("http://h", `pools[0].workers[0].url: must be http://host:port with a port from 1 to 65535, got "http://h"`)
 	worker("http://h:0", `pools[0].workers[0].url: must be http://host:port with a port from 1 to 65535, got "http://h:0"`)
 	worker("http://h:65536", `pools[0].workers[0].url: must be http://host:port with a port from 1 to 65535, got "http://h:65536"`)
-	worker("http://user:secret@h:1", "pools[0].workers[0].url: must be http://host:port without a user or password")
+	for _, url := range []string{"http://user:secret@h:1", "https://user:secret@h:1", "user:secret@h:1", "http://user:secret@h:x"} {
+		worker(url, "pools[0].workers[0].url: must be http://host:port without a user or password")
+	}
 	for _, rest := range []string{"/", "/v1", "?x", "#x"} {
 		worker("http://h:1"+rest, `pools[0].workers[0].url: must be http://host:port and nothing after it, got "http://h:1`+rest+`"`)
 	}
