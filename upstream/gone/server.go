@@ -1,0 +1,31 @@
+package gone
+
+import (
+	"net"
+
+	"github.com/valyala/fasthttp"
+)
+
+// ConnState is the hook for [fasthttp.Server.ConnState] that tells a Conn where
+// requests begin and end, so that Read can look at the head of each. Without
+// it only the first head of a connection is looked at. It ignores connections
+// that are no *Conn, such as those under TLS, whose heads cannot be seen here.
+func ConnState(c net.Conn, state fasthttp.ConnState) {
+	gc, ok := c.(*Conn)
+	if !ok {
+		return
+	}
+	switch state {
+	case fasthttp.StateActive:
+		gc.guard.begin()
+	case fasthttp.StateIdle:
+		gc.guard.next()
+	}
+}
+
+// NextHead tells Read that the request under way has been read and answered, so
+// that the next byte belongs to another head. The hook ConnState does it; a
+// server without that hook has no use for it. For the reading goroutine.
+func (c *Conn) NextHead() {
+	c.guard.next()
+}
