@@ -6,8 +6,10 @@ import (
 	"time"
 )
 
-func TestValidateFaults(t *testing.T) {
-	f := func(change func(c *Config), want ...string) {
+// validateFaults returns a func that changes a valid config with two pools and
+// expects faults of it, or none.
+func validateFaults(t *testing.T) func(change func(c *Config), want ...string) {
+	return func(change func(c *Config), want ...string) {
 		t.Helper()
 		c := Default()
 		p := DefaultPool()
@@ -26,8 +28,10 @@ func TestValidateFaults(t *testing.T) {
 			t.Errorf("unexpected faults\n got %s\nwant %s", got, strings.Join(want, "\n"))
 		}
 	}
+}
 
-	// listeners
+func TestValidateListeners(t *testing.T) {
+	f := validateFaults(t)
 	f(func(c *Config) { c.Server.Listen = "localhost" },
 		`server.listen: must be host:port, such as 127.0.0.1:30000 or :30000, got "localhost"`)
 	f(func(c *Config) { c.Server.Listen = "" }, `server.listen: must be host:port, such as 127.0.0.1:30000 or :30000, got ""`)
@@ -41,8 +45,10 @@ func TestValidateFaults(t *testing.T) {
 	f(func(c *Config) { c.Server.MaxBody = 0 }, "server.max_body: must be at least 1 byte")
 	f(func(c *Config) { c.Server.DrainDelay = time.Minute },
 		"server.drain_delay: is a part of server.drain and must not be longer: 1m0s, of 30s")
+}
 
-	// passthrough paths
+func TestValidatePassthroughPaths(t *testing.T) {
+	f := validateFaults(t)
 	f(func(c *Config) {
 		c.Server.PassthroughPaths = []string{"/", "/a", "/a/", "/a.b/c-d_e~f:g@h", "/v1/chat", "/v1/modelsx"}
 	})
@@ -68,8 +74,10 @@ func TestValidateFaults(t *testing.T) {
 		`server.passthrough_paths[4]: must not be the path of a surface (/v1/models/), got "/v1/models/x"`,
 		`server.passthrough_paths[5]: must not be the path of a surface (/v1/images/), got "/v1/images"`,
 		`server.passthrough_paths[6]: must not be the path of a surface (/readyz), got "/readyz"`)
+}
 
-	// pools
+func TestValidatePools(t *testing.T) {
+	f := validateFaults(t)
 	f(func(c *Config) { c.Pools[0].Name = "" }, "pools[0].name: must be set")
 	f(func(c *Config) { c.Pools[1].Name = "a" }, `pools[1].name: "a" is the name of pools[0], too`)
 	f(func(c *Config) { c.Pools[0].Name, c.Pools[1].Name = "llama-3.1_x", "0" })
@@ -82,8 +90,10 @@ func TestValidateFaults(t *testing.T) {
 	f(func(c *Config) { c.Pools[0].Engine = "VLLM" }, `pools[0].engine: must be one of sglang, vllm, openai, got "VLLM"; did you mean vllm?`)
 	f(func(c *Config) { c.Pools[0].Balance = "prefix_aware" },
 		`pools[0].balance: must be one of least_requests, round_robin, random, got "prefix_aware"`)
+}
 
-	// models and aliases
+func TestValidateModels(t *testing.T) {
+	f := validateFaults(t)
 	f(func(c *Config) { c.Pools[0].Models = []string{"m", "x", "m"} }, `pools[0].models[2]: "m" is served by pools[0].models[0] already`)
 	f(func(c *Config) { c.Pools[1].Models = []string{"m"} }, `pools[1].models[0]: "m" is served by pools[0].models[0] already`)
 	f(func(c *Config) { c.Pools[0].Models = nil })
@@ -96,8 +106,10 @@ func TestValidateFaults(t *testing.T) {
 	f(func(c *Config) { c.Pools[0].Aliases = map[string]string{"m": "m", "m2": "m"} },
 		`pools[0].aliases.m: "m" is served by pools[0].models[0] already`,
 		`pools[1].models[0]: "m2" is served by pools[0].aliases.m2 already`)
+}
 
-	// workers
+func TestValidateWorkers(t *testing.T) {
+	f := validateFaults(t)
 	worker := func(url, want string) {
 		t.Helper()
 		f(func(c *Config) { c.Pools[0].Workers = []Worker{{url}} }, want)
@@ -125,8 +137,10 @@ func TestValidateFaults(t *testing.T) {
 	for _, rest := range []string{"/", "/v1", "?x", "#x"} {
 		worker("http://h:1"+rest, `pools[0].workers[0].url: must be http://host:port and nothing after it, got "http://h:1`+rest+`"`)
 	}
+}
 
-	// the rest
+func TestValidateLogAndSim(t *testing.T) {
+	f := validateFaults(t)
 	f(func(c *Config) { c.Log.Level = "INFO" }, `log.level: must be one of debug, info, warn, error, got "INFO"; did you mean info?`)
 	f(func(c *Config) { c.Sim.Engines = 0 }, "sim.engines: must be from 1 to 64, got 0")
 	f(func(c *Config) { c.Sim.Engines = 65 }, "sim.engines: must be from 1 to 64, got 65")
