@@ -90,6 +90,7 @@ func (o *object) prompts(key string) []string {
 	case o.decode(key, &ids):
 		return []string{detokenize(ids)}
 	case o.decode(key, &lists):
+		list = list[:0] // what the failed reading as strings has left
 		for _, ids := range lists {
 			list = append(list, detokenize(ids))
 		}

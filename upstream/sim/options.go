@@ -194,10 +194,11 @@ type Failure struct {
 	Body       string
 }
 
-// UnmarshalText reads the text form of a failure.
+// UnmarshalText reads the text form of a failure. It leaves RetryAfter and Body
+// as they are.
 func (f *Failure) UnmarshalText(text []byte) error {
 	kind, arg, _ := strings.Cut(string(text), "=")
-	v := Failure{Kind: FailKind(kind)}
+	v := Failure{Kind: FailKind(kind), RetryAfter: f.RetryAfter, Body: f.Body}
 	var err error
 	switch v.Kind {
 	case "none", FailNone:

@@ -33,21 +33,14 @@ func newPlan(o *Options, n uint64, h http.Header) (*plan, error) {
 	if !p.fails(n) {
 		p.Fail = Failure{}
 	}
-	for name, set := range overrides {
-		v := h.Get(name)
+	for _, o := range overrides {
+		v := h.Get(o.name)
 		if v == "" {
 			continue
 		}
-		if err := set(p, v); err != nil {
-			return nil, fmt.Errorf("cannot read header %s: %w", name, err)
+		if err := o.set(p, v); err != nil {
+			return nil, fmt.Errorf("cannot read header %s: %w", o.name, err)
 		}
-	}
-	// Details of a status come after the status itself, whatever the map's order.
-	if v := h.Get("X-Sim-Retry-After"); v != "" {
-		p.Fail.RetryAfter = v
-	}
-	if v := h.Get("X-Sim-Body"); v != "" {
-		p.Fail.Body = v
 	}
 	for _, v := range h.Values("X-Sim-Header") {
 		name, value, ok := strings.Cut(v, ":")
@@ -59,24 +52,30 @@ func newPlan(o *Options, n uint64, h http.Header) (*plan, error) {
 	return p, nil
 }
 
-// overrides are the x-sim- headers that change one request, and how each is read.
-var overrides = map[string]func(*plan, string) error{
-	"X-Sim-Ttfb":     func(p *plan, v string) error { return setDuration(&p.TTFB, v) },
-	"X-Sim-Ttft":     func(p *plan, v string) error { return setDuration(&p.TTFT, v) },
-	"X-Sim-Pace":     func(p *plan, v string) error { return setDuration(&p.Pace, v) },
-	"X-Sim-Text":     func(p *plan, v string) error { p.Text = v; return nil },
-	"X-Sim-Fail":     func(p *plan, v string) error { return p.Fail.UnmarshalText([]byte(v)) },
-	"X-Sim-Status":   func(p *plan, v string) error { return p.Fail.UnmarshalText([]byte("status=" + v)) },
-	"X-Sim-Chunking": (*plan).setFraming,
-	"X-Sim-Words": func(p *plan, v string) (err error) {
+// overrides are the x-sim- headers that change one request, and how each is read,
+// in the order in which they apply.
+var overrides = []struct {
+	name string
+	set  func(*plan, string) error
+}{
+	{"X-Sim-Ttfb", func(p *plan, v string) error { return setDuration(&p.TTFB, v) }},
+	{"X-Sim-Ttft", func(p *plan, v string) error { return setDuration(&p.TTFT, v) }},
+	{"X-Sim-Pace", func(p *plan, v string) error { return setDuration(&p.Pace, v) }},
+	{"X-Sim-Words", func(p *plan, v string) (err error) {
 		p.Words, err = parseCount(v)
 		p.Text = ""
 		return err
-	},
-	"X-Sim-Pad": func(p *plan, v string) (err error) {
+	}},
+	{"X-Sim-Text", func(p *plan, v string) error { p.Text = v; return nil }},
+	{"X-Sim-Pad", func(p *plan, v string) (err error) {
 		p.pad, err = parseSize(v)
 		return err
-	},
+	}},
+	{"X-Sim-Chunking", (*plan).setFraming},
+	{"X-Sim-Fail", func(p *plan, v string) error { return p.Fail.UnmarshalText([]byte(v)) }},
+	{"X-Sim-Status", func(p *plan, v string) error { return p.Fail.UnmarshalText([]byte("status=" + v)) }},
+	{"X-Sim-Retry-After", func(p *plan, v string) error { p.Fail.RetryAfter = v; return nil }},
+	{"X-Sim-Body", func(p *plan, v string) error { p.Fail.Body = v; return nil }},
 }
 
 func (p *plan) setFraming(v string) error {
