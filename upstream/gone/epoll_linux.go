@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"sync/atomic"
 	"syscall"
 
 	"golang.org/x/sys/unix"
@@ -22,7 +23,11 @@ type epoll struct {
 	file *os.File // the epoll descriptor
 	raw  syscall.RawConn
 	done chan struct{} // closed when the goroutine has ended
-	err  error         // why it ended; valid after done
+	err  error         // why it ended, if nobody closed the set; valid after done
+
+	// closing is set before file is closed. The error of a call on a closed
+	// file's RawConn matches nothing that os exports.
+	closing atomic.Bool
 }
 
 func newEpoll(w *Watcher) (*epoll, error) {
@@ -67,8 +72,8 @@ func (e *epoll) run(w *Watcher) {
 			}
 		}
 	})
-	if err != nil && !errors.Is(err, os.ErrClosed) {
-		e.err = err
+	if err != nil && !e.closing.Load() {
+		e.err = fmt.Errorf("cannot poll an epoll set: %w", err)
 	}
 }
 
@@ -94,10 +99,10 @@ func (e *epoll) add(c *Conn) error {
 			ctl = err
 		}
 	})
-	if err != nil {
-		return err
+	if err != nil && e.closing.Load() {
+		return os.ErrClosed
 	}
-	return ctl
+	return errors.Join(err, ctl)
 }
 
 // tokenOf returns the 64 bits that add gave to the kernel. A token is never
@@ -108,6 +113,7 @@ func tokenOf(event *unix.EpollEvent) uint64 {
 
 // close implements notifier.
 func (e *epoll) close() error {
+	e.closing.Store(true)
 	err := e.file.Close()
 	<-e.done
 	return errors.Join(err, e.err)

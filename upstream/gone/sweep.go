@@ -10,9 +10,6 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// sweepInterval is how long a client may have gone before it is noticed.
-const sweepInterval = 250 * time.Millisecond
-
 // sweeper is the notifier of systems without epoll: it peeks at the armed
 // connections again and again. It does not see the end of a connection behind
 // bytes that the client sent and the server has not read, such as a pipelined
