@@ -27,6 +27,7 @@ run: build ## start a router with simulated engines and show what it does (ONCE=
 test: ## run all tests, in random order (PKG=./probe/... TESTFLAGS=-v)
 	$(GO) test -shuffle=on $(TESTFLAGS) $(PKG)
 	GOEXPERIMENT= $(GO) test -shuffle=on $(TESTFLAGS) ./probe/...
+	@$(GO) test -v -run '^TestInstalled$$' ./bench/clients | grep 'skipped:' || true
 
 race: ## run all tests under the race detector
 	$(GO) test -race -shuffle=on $(TESTFLAGS) $(PKG)

@@ -65,8 +65,8 @@ var bans = []ban{
 		reason: "policy decides from values alone; configs checks itself against policy, not the other way round",
 	},
 	{
-		from: "/policy/...",
-		to:   []string{"net", "net/http", "log/slog", "github.com/valyala/fasthttp", "github.com/VictoriaMetrics/metrics"},
+		from:   "/policy/...",
+		to:     []string{"net", "net/http", "log/slog", "github.com/valyala/fasthttp", "github.com/VictoriaMetrics/metrics"},
 		reason: "policy is values in, values out: no I/O, no server, no metrics",
 	},
 	{

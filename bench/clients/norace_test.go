@@ -1,0 +1,6 @@
+//go:build !race
+
+package clients
+
+// raceEnabled says that the tests run under the race detector.
+const raceEnabled = false
