@@ -18,9 +18,10 @@ func TestB28_AnswerBeforeTheBodyWasRead(t *testing.T) {
 		if _, err := server.Write([]byte(answer)); err != nil {
 			t.Errorf("cannot write: %v", err)
 		}
-		server.Linger(64<<20, patience)
+		server.Linger(64<<20, time.Hour)
 		closed <- server.Close()
 	}()
+	must(t, client.SetDeadline(time.Now().Add(patience)))
 	// The client sends everything before it reads, which takes a server that
 	// takes everything: a reset would fail the writes or the read.
 	body := make([]byte, 1<<20)

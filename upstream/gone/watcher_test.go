@@ -5,6 +5,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 )
 
 // departures are the ways in which a client goes.
@@ -163,7 +164,11 @@ func TestConn_ConcurrentArmDisarmAndDeparture(t *testing.T) {
 				wg.Add(2)
 				go func() {
 					defer wg.Done()
-					for !server.Gone() {
+					for end := time.Now().Add(patience); !server.Gone(); {
+						if time.Now().After(end) {
+							t.Error("the client's end was not noticed")
+							return
+						}
 						w := &work{t: t}
 						server.Arm(w)
 						server.Disarm()
