@@ -122,14 +122,22 @@ func TestAbortRequest(t *testing.T) {
 		f := func(abort string) {
 			t.Helper()
 			before := e.Stats().Aborted
-			done := make(chan answer, 1)
 			r := request(t, "POST", e.URL()+"/generate", `{"text":"a","rid":"r","stream":true}`, "x-sim-pace", "1h")
-			go func() { done <- do(t, c, r) }()
+			var body []byte
+			done := make(chan error, 1)
+			go func() {
+				var err error
+				_, body, err = partly(t, c, r)
+				done <- err
+			}()
 			waitFor(t, e, func(s Stats) bool { return s.InFlight == 1 })
 			post200(t, c, e.URL()+"/abort_request", `{"rid":"other"}`)
-			wantEqual(t, "in flight", e.Stats().InFlight, 1)
+			waitFor(t, e, func(s Stats) bool { return s.InFlight == 1 })
 			post200(t, c, e.URL()+"/abort_request", abort)
-			list := events(t, (<-done).body)
+			if err := <-done; err != nil {
+				t.Fatal(err)
+			}
+			list := events(t, body)
 			v := read(t, []byte(list[len(list)-2].data))
 			wantEqual(t, "finish", at(t, v, "meta_info", "finish_reason", "type"), "abort")
 			wantEqual(t, "end", list[len(list)-1].data, "[DONE]")

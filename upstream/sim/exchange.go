@@ -73,6 +73,14 @@ func (e *Engine) serve(w http.ResponseWriter, r *http.Request) {
 	defer context.AfterFunc(e.stop, func() { x.cancel(http.ErrServerClosed) })()
 
 	rt, name := e.route(r.URL.Path)
+	var fault *apiError
+	if rt != nil && rt.surface {
+		if !isMultipart(r) {
+			x.obj, fault = parseObject(body)
+		}
+		// NOTE: before it is shown, so that who sees it in flight can abort it.
+		defer x.register()()
+	}
 	e.board.begin(x.rec, name)
 	defer func() { e.board.end(x.rec, x.outcome()) }()
 	defer func() {
@@ -87,7 +95,7 @@ func (e *Engine) serve(w http.ResponseWriter, r *http.Request) {
 		x.p.Fail = Failure{}
 		x.refuse(badRequest("", "%v", err))
 	}
-	x.dispatch(rt, bodyErr)
+	x.dispatch(rt, bodyErr, fault)
 }
 
 func takeHead(r *http.Request) []byte {
@@ -97,9 +105,10 @@ func takeHead(r *http.Request) []byte {
 	return nil
 }
 
-// dispatch refuses what no surface is asked, registers the request's ids, fails
-// where that is wanted, and leaves the rest to the surface.
-func (x *exchange) dispatch(rt *route, bodyErr error) {
+// dispatch refuses what no surface is asked, fails where that is wanted, and
+// leaves the rest to the surface. bodyErr is what went wrong while the body was
+// read, fault what is wrong with it.
+func (x *exchange) dispatch(rt *route, bodyErr error, fault *apiError) {
 	var tooLarge *http.MaxBytesError
 	switch {
 	case errors.As(bodyErr, &tooLarge):
@@ -116,14 +125,9 @@ func (x *exchange) dispatch(rt *route, bodyErr error) {
 		if !rt.surface && x.r.Header.Get("X-Sim-Fail") == "" && x.r.Header.Get("X-Sim-Status") == "" {
 			x.p.Fail = Failure{}
 		}
-		var err *apiError
-		if rt.surface && !isMultipart(x.r) {
-			x.obj, err = parseObject(x.body)
-			defer x.register()()
-		}
 		x.fail()
-		if err != nil {
-			x.refuse(err)
+		if fault != nil {
+			x.refuse(fault)
 		}
 		rt.serve(x)
 	}
