@@ -84,6 +84,7 @@ func (m *metricSet) unread(status int) {
 
 // export adds the metrics that read the router's state.
 func (m *metricSet) export(r *Router) {
+	m.set.NewGauge("sluice_connections_refused", func() float64 { return float64(r.watcher.Refused()) })
 	m.set.NewGauge("sluice_draining", func() float64 {
 		if r.draining.Load() {
 			return 1

@@ -29,9 +29,10 @@ const (
 	outcomeRefused         outcome = "refused"
 	outcomeClientGone      outcome = "client_gone"
 	outcomeUpstreamError   outcome = "upstream_error"   // no answer, or one that says it failed
-	outcomeUpstreamBroken  outcome = "upstream_broken"  // a stream that ended too early
-	outcomeUpstreamTimeout outcome = "upstream_timeout" // a stream that paused for too long
-	outcomeCut             outcome = "cut"              // a stream cut by the end of a drain
+	outcomeUpstreamBroken  outcome = "upstream_broken"  // an answer that ended too early
+	outcomeUpstreamTimeout outcome = "upstream_timeout" // no answer, or one that paused, for too long
+	outcomeCut             outcome = "cut"              // cut by the end of a drain
+	outcomePanic           outcome = "panic"            // a fault of the router
 )
 
 // answer is the part of a request that belongs to the worker's answer.
@@ -114,7 +115,6 @@ func (q *request) readWhole(length int64) (whole bool, err error) {
 func (q *request) startStream(length int64) {
 	q.streamed = true
 	q.outcome = outcomeClientGone // until the last byte is written
-	q.router.live.add(q)
 	resp := &q.ctx.Response
 	if length < 0 && !q.ctx.Request.Header.IsHTTP11() {
 		q.streamUntilClose()
@@ -194,7 +194,6 @@ func (q *request) Read([]byte) (int, error) { panic("BUG: Read of a stream that 
 // Close ends the request. fasthttp calls it once, after WriteTo or in its
 // place.
 func (q *request) Close() error {
-	q.router.live.remove(q)
 	q.finish(q.status, "")
 	return nil
 }

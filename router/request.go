@@ -78,7 +78,7 @@ func (q *request) begin(ctx *fasthttp.RequestCtx) {
 	q.ctx = ctx
 	q.start = time.Now()
 	q.snap = q.router.snap.Load()
-	q.client, _ = ctx.Conn().(*gone.Conn)
+	q.client = gone.Of(ctx.Conn())
 	q.series = q.router.metrics.none[probe.SurfaceNone]
 	q.router.metrics.inFlight.Add(1)
 	if q.router.draining.Load() {
@@ -276,6 +276,9 @@ func (q *request) forward() {
 	if q.client != nil {
 		q.client.Arm(&q.exchange)
 	}
+	if q.router.cutting.Load() {
+		q.exchange.Cancel()
+	}
 	if err := q.exchange.Do(q.worker, &q.up); err != nil {
 		q.fail(err)
 		return
@@ -296,12 +299,17 @@ func (q *request) fail(err error) {
 	case e.Fault == upstream.FaultCanceled && q.client != nil && q.client.Gone():
 		q.canceled()
 	case e.Fault == upstream.FaultCanceled:
+		q.outcome = outcomeCut
+		q.ctx.SetConnectionClose()
 		q.refuse(fasthttp.StatusServiceUnavailable, codeNotReady, "the router is shutting down", "")
 	case e.Fault.Timeout():
+		q.outcome = outcomeUpstreamTimeout
 		q.refuse(fasthttp.StatusGatewayTimeout, codeTimeout, "the model did not answer in time", "")
 	case e.Fault == upstream.FaultIncomplete:
+		q.outcome = outcomeUpstreamBroken
 		q.refuse(fasthttp.StatusBadGateway, codeBodyIncomplete, "the model's answer ended too early", "")
 	default:
+		q.outcome = outcomeUpstreamError
 		q.refuse(fasthttp.StatusBadGateway, codeUnreachable, "the model cannot be reached", "")
 	}
 }
@@ -325,9 +333,7 @@ func (q *request) refuse(status int, code errorCode, msg, param string) bool {
 	}
 	writeError(q.ctx, sh, status, code, msg, param)
 	q.ctx.Response.Header.SetBytesKV(nameRequestID, q.id)
-	if status >= fasthttp.StatusInternalServerError {
-		q.outcome = outcomeUpstreamError
-	} else {
+	if q.outcome == "" {
 		q.outcome = outcomeRefused
 	}
 	q.finish(status, code)
@@ -345,9 +351,6 @@ func (q *request) finish(status int, code errorCode) {
 		q.worker.Release()
 	}
 	q.account(status, code)
-	if q.client != nil {
-		q.client.NextHead()
-	}
 	q.router.metrics.inFlight.Add(-1)
 	q.recycle()
 }
@@ -361,6 +364,7 @@ func (q *request) panicked(p any) {
 	}
 	q.ctx.Response.Reset()
 	q.ctx.SetConnectionClose()
+	q.outcome = outcomePanic
 	q.refuse(fasthttp.StatusInternalServerError, codeInternal, "internal error", "")
 }
 

@@ -55,7 +55,8 @@ type Router struct {
 	admin    fasthttp.Server
 	watcher  *gone.Watcher
 	draining atomic.Bool
-	live     liveSet
+	cutting  atomic.Bool // the drain is over: cancel what still runs
+	closing  sync.Once
 	requests sync.Pool
 }
 
@@ -80,8 +81,7 @@ func New(cfg *configs.Config, opts Options) (*Router, error) {
 	}
 	snap, err := newSnapshot(cfg, r.metrics)
 	if err != nil {
-		w.Close()
-		return nil, err
+		return nil, errors.Join(err, w.Close())
 	}
 	r.snap.Store(snap)
 	r.requests.New = func() any { return newRequest(r) }
@@ -96,6 +96,7 @@ func New(cfg *configs.Config, opts Options) (*Router, error) {
 		StreamRequestBody:            true,
 		DisablePreParseMultipartForm: true,
 		ExpectHandler:                r.expect,
+		ConnState:                    gone.ConnState,
 
 		ReadBufferSize:  headBytes,
 		WriteBufferSize: 16 << 10,
@@ -155,12 +156,14 @@ func (r *Router) InFlight() int { return int(r.metrics.inFlight.Load()) }
 
 // Shutdown stops accepting, closes idle connections and waits for the requests
 // under way until ctx ends; then the rest are cut, each stream with an error
-// event. It returns ctx's error when it had to cut.
+// event. It returns ctx's error when it had to cut. Shutdown may be called
+// again.
 func (r *Router) Shutdown(ctx context.Context) error {
 	r.BeginDrain()
 	err := r.data.ShutdownWithContext(ctx)
 	if err != nil && errors.Is(err, ctx.Err()) {
-		r.live.cut()
+		r.cutting.Store(true)
+		r.watcher.CancelAll()
 		last, cancel := context.WithTimeout(context.Background(), time.Second)
 		defer cancel()
 		_ = r.data.ShutdownWithContext(last) // err already says that streams were cut
@@ -168,8 +171,10 @@ func (r *Router) Shutdown(ctx context.Context) error {
 	adminCtx, cancel := context.WithTimeout(context.Background(), time.Second)
 	defer cancel()
 	err = errors.Join(err, r.admin.ShutdownWithContext(adminCtx))
-	r.watcher.Close()
-	r.snap.Load().close()
+	r.closing.Do(func() {
+		err = errors.Join(err, r.watcher.Close())
+		r.snap.Load().close()
+	})
 	return err
 }
 
@@ -226,36 +231,4 @@ type fasthttpLog struct{ log *slog.Logger }
 // Printf implements fasthttp.Logger.
 func (l fasthttpLog) Printf(format string, args ...any) {
 	l.log.Debug("fasthttp: " + fmt.Sprintf(format, args...))
-}
-
-// liveSet holds the streams under way, so that the end of a drain can cut
-// them. Its zero value is ready.
-type liveSet struct {
-	mu sync.Mutex
-	m  map[*request]struct{}
-}
-
-func (s *liveSet) add(q *request) {
-	s.mu.Lock()
-	if s.m == nil {
-		s.m = map[*request]struct{}{}
-	}
-	s.m[q] = struct{}{}
-	s.mu.Unlock()
-}
-
-func (s *liveSet) remove(q *request) {
-	s.mu.Lock()
-	delete(s.m, q)
-	s.mu.Unlock()
-}
-
-// cut cancels every stream. The lock is held, so that no request of the set
-// can end and be used again meanwhile.
-func (s *liveSet) cut() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for q := range s.m {
-		q.exchange.Cancel()
-	}
 }

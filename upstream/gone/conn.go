@@ -107,9 +107,14 @@ func (c *Conn) Close() error {
 
 // hangUp notes that the client has gone.
 func (c *Conn) hangUp() {
+	c.gone.Store(true)
+	c.cancel()
+}
+
+// cancel cancels what is armed.
+func (c *Conn) cancel() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.gone.Store(true)
 	if canceler := c.canceler; canceler != nil {
 		c.canceler = nil
 		canceler.Cancel()

@@ -55,6 +55,15 @@ func (w *Watcher) Refused() uint64 {
 	return w.refused.Load()
 }
 
+// CancelAll calls Cancel, once, on what is armed on any connection, as if every
+// client had gone; but Gone does not report it. What is armed later is not
+// cancelled.
+func (w *Watcher) CancelAll() {
+	for _, c := range w.appendConns(nil) {
+		c.cancel()
+	}
+}
+
 // watch makes the Conn of an accepted connection and begins to watch it.
 func (w *Watcher) watch(tc *net.TCPConn) (*Conn, error) {
 	c := &Conn{TCPConn: tc, watcher: w, token: w.next.Add(1)}
