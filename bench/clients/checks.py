@@ -52,11 +52,11 @@ def _ask_engines(path):
 
 
 def received(request_id):
-    """Returns the body that an engine received with that x-request-id."""
+    """Returns what an engine tells of the request that it received with that x-request-id."""
     for answer in _ask_engines("/sim/requests"):
         for request in answer["requests"]:
             if {"name": "X-Request-Id", "value": request_id} in request["headers"]:
-                return request["body"]
+                return request
     raise AssertionError(f"no engine has received {request_id}")
 
 

@@ -129,6 +129,13 @@ await run({
     assert.equal((await raises(OpenAI.NotFoundError, () => list(client.fineTuning.jobs.list()))).code, "not_found");
   },
 
+  async error_body_too_large() {
+    const content = "x".repeat(40 << 20);
+    const error = await raises(OpenAI.APIError, () => chat({ messages: [{ role: "user", content }] }));
+    assert.equal(error.status, 413);
+    assert.equal(error.code, "payload_too_large");
+  },
+
   // An engine's own error passes.
   async error_of_engine() {
     const headers = { "x-sim-status": "429", "x-sim-retry-after": "7" };
@@ -151,7 +158,7 @@ await run({
 
   async answer_given_up() {
     const before = await cancelled();
-    const options = { timeout: 300, headers: { "x-sim-fail": "silence" } };
+    const options = { timeout: 1000, headers: { "x-sim-fail": "silence" } };
     await raises(OpenAI.APIConnectionTimeoutError, () => chat({}, options));
     await waitCancelled(before + 1);
   },

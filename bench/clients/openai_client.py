@@ -1,6 +1,7 @@
 """The openai package, unmodified, against the router."""
 
 import asyncio
+import hashlib
 import io
 import json
 
@@ -119,8 +120,14 @@ def raw_response():
 
 def sent_and_received(**kwargs):
     """Returns the body of a chat as the package sent it and as the engine got it."""
+    sent, request = exchange(**kwargs)
+    return sent.decode(), request["body"]
+
+
+def exchange(**kwargs):
+    """Returns the body of a chat as the package sent it and what the engine tells of it."""
     got = client.chat.completions.with_raw_response.create(**{"model": MODEL, "messages": HELLO} | kwargs)
-    return got.http_response.request.content.decode(), received(got.headers["x-request-id"])
+    return got.http_response.request.content, received(got.headers["x-request-id"])
 
 
 @check
@@ -128,6 +135,15 @@ def body_untouched():
     for temperature in 1, 1.0, True:
         sent, got = sent_and_received(temperature=temperature)
         equal(got, sent)
+
+
+@check
+def body_of_31_mib_untouched():
+    line = 'a "quoted" word, ein Wört, 世界\n'
+    text = line * ((31 << 20) // len(json.dumps(line, ensure_ascii=False).encode()))
+    sent, request = exchange(temperature=1, messages=[{"role": "user", "content": text}])
+    equal(request["body_size"], len(sent))
+    equal(request["body_sha256"], hashlib.sha256(sent).hexdigest())
 
 
 @check
@@ -305,6 +321,14 @@ def error_path_unknown():
 
 
 @check
+def error_body_too_large():
+    """The package sends the whole body before it reads the answer."""
+    error = raises(openai.APIStatusError, reply, messages=[{"role": "user", "content": "x" * (40 << 20)}])
+    equal(error.status_code, 413)
+    equal(error.code, "payload_too_large")
+
+
+@check
 def error_of_engine():
     """An engine's own error passes, with its own code."""
     for status, kind in (
@@ -345,7 +369,7 @@ def stream_closed_early():
 @check
 def answer_given_up():
     before = cancelled()
-    raises(openai.APITimeoutError, reply, timeout=0.3, extra_headers={"x-sim-fail": "silence"})
+    raises(openai.APITimeoutError, reply, timeout=1, extra_headers={"x-sim-fail": "silence"})
     wait_cancelled(before + 1)
 
 
