@@ -224,6 +224,7 @@ type Body struct {
 	// object is in Objects all the same.
 	OddSampling bool
 
+	tmp  scratch
 	last [NumFields]uint16 // 1 + index in Members of the last one, 0: none
 }
 

@@ -110,6 +110,40 @@ func checkObjects(t *testing.T, src []byte, b *Body) {
 	}
 }
 
+// FuzzPaths compares the vector path, where there is one, with the portable one:
+// the source stands as a string and as a nested value, behind up to 64 bytes.
+func FuzzPaths(f *testing.F) {
+	for _, d := range corpus(f) {
+		if len(d.text) < 400 {
+			f.Add([]byte(d.text), uint8(len(d.text)))
+			f.Add([]byte(strings.Repeat("x", 60)+d.text+strings.Repeat("é\\n", 40)+`"]`), uint8(len(d.text)))
+		}
+	}
+	var fast, slow scratch
+	f.Fuzz(func(t *testing.T, src []byte, pad uint8) {
+		for _, head := range []string{`"`, `[`, `["`, `{"a":[`} {
+			text := append([]byte(strings.Repeat(" ", 3+int(pad&63))+head), src...)
+			for _, tail := range []string{"", `"`, `"]`, strings.Repeat(" ", 100)} {
+				at := 3 + int(pad&63)
+				text = append(text, tail...)
+				if head == `"` {
+					end, escaped, fault := skipString(text, at+1)
+					wantEnd, wantEscaped, want := portableString(text, at+1)
+					if end != wantEnd || escaped != wantEscaped || fault != want {
+						t.Fatalf("unexpected end of string %q; got %d %v %v; want %d %v %v", text, end, escaped, fault, wantEnd, wantEscaped, want)
+					}
+					continue
+				}
+				end, fault := skipNested(text, at, 1+int(pad)<<1, &fast)
+				wantEnd, want := portableNested(text, at, 1+int(pad)<<1, &slow)
+				if end != wantEnd || fault != want {
+					t.Fatalf("unexpected end of nested value %q; got %d %v; want %d %v", text, end, fault, wantEnd, want)
+				}
+			}
+		}
+	})
+}
+
 func FuzzNumber(f *testing.F) {
 	for _, row := range numericRows(f)[1000:1600] {
 		f.Add(row.In)

@@ -22,12 +22,28 @@ var class = func() (t [256]uint8) {
 	return t
 }()
 
+// A scratch is what skipNested needs while it runs. It need not be cleared.
+type scratch struct {
+	kinds [MaxDepth]byte      // of the open containers: their opening brackets
+	last  [blockSize + 3]byte // the last block of a body, filled up
+}
+
 // skipNested reads the object or array at i, with depth containers open around
 // it, and returns the offset after its closing bracket. Strings, the kinds of
 // brackets, the depth and the alphabet outside strings are checked; the order of
 // values, commas and colons is not.
-func skipNested(src []byte, i, depth int) (int, Fault) {
-	var kinds [MaxDepth]byte // of the open containers: their opening bytes
+func skipNested(src []byte, i, depth int, tmp *scratch) (int, Fault) {
+	if hasVectors && len(src)-i >= blockSize {
+		if end, ok := vectorNested(src, i, depth, tmp); ok {
+			return end, FaultNone
+		}
+	}
+	return portableNested(src, i, depth, tmp)
+}
+
+// portableNested is skipNested without vectors. What it says is the last word:
+// vectorNested leaves every fault to it.
+func portableNested(src []byte, i, depth int, tmp *scratch) (int, Fault) {
 	n := 0
 	for i < len(src) {
 		c := src[i]
@@ -35,7 +51,7 @@ func skipNested(src []byte, i, depth int) (int, Fault) {
 		case classPlain:
 			i++
 		case classQuote:
-			end, _, f := skipString(src, i+1)
+			end, _, f := portableString(src, i+1)
 			if f != FaultNone {
 				return end, f
 			}
@@ -44,12 +60,12 @@ func skipNested(src []byte, i, depth int) (int, Fault) {
 			if depth+n >= MaxDepth {
 				return i, FaultDepth
 			}
-			kinds[n] = c
+			tmp.kinds[n] = c
 			n++
 			i++
 		case classClose:
 			// '[' and ']', '{' and '}' are two apart.
-			if n--; kinds[n] != c-2 {
+			if n--; tmp.kinds[n] != c-2 {
 				return i, FaultSyntax
 			}
 			i++

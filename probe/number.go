@@ -87,6 +87,9 @@ func ReadNumber(val []byte, kind Kind) (float64, State) {
 
 // readLiteral reads a number that skipNumber accepted.
 func readLiteral(val []byte) (float64, State) {
+	if x, ok := shortLiteral(val); ok { // Fast path
+		return x, Number
+	}
 	d, ok := parseDecimal(val)
 	if !ok {
 		switch string(val) {
@@ -104,6 +107,41 @@ func readLiteral(val []byte) (float64, State) {
 		return 0, Unusable
 	}
 	return x, Number
+}
+
+// shortLiteral reads a number of up to 15 digits without an exponent. The digits
+// and the power of ten are exact in float64, and IEEE 754 rounds their quotient
+// correctly.
+func shortLiteral(val []byte) (float64, bool) {
+	neg := val[0] == '-'
+	if neg {
+		val = val[1:]
+	}
+	if len(val) > 16 {
+		return 0, false
+	}
+	const point = 256 + '.' - '0' // what is left of it
+	m, frac := uint64(0), 0
+	for i, c := range val {
+		if c -= '0'; c <= 9 {
+			m = m*10 + uint64(c)
+		} else if c == point {
+			frac = len(val) - 1 - i
+		} else {
+			return 0, false
+		}
+	}
+	if m >= 1e15 {
+		return 0, false
+	}
+	x := float64(m)
+	if frac > 0 {
+		x /= powersOfTen[frac]
+	}
+	if neg {
+		x = -x
+	}
+	return x, true
 }
 
 // ReadWhole returns the whole number that an engine reads in the value of an

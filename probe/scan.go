@@ -33,7 +33,7 @@ func Scan(src []byte, surface Surface, numbers FieldSet, dst *Body) Fault {
 	if uint64(len(src)) > MaxBody {
 		return FaultTooLarge
 	}
-	s := scanner{src: src, dst: dst, numbers: numbers, wanted: FieldStreamOptions, unique: routing}
+	s := scanner{src: src, dst: dst, tmp: &dst.tmp, numbers: numbers, wanted: FieldStreamOptions, unique: routing}
 	if surface == SurfaceGenerate {
 		s.wanted = FieldSamplingParams
 		s.unique = routing.With(FieldSamplingParams)
@@ -59,6 +59,7 @@ func TrimBOM(b []byte) []byte {
 type scanner struct {
 	src     []byte
 	dst     *Body
+	tmp     *scratch
 	numbers FieldSet
 	unique  FieldSet // fields that may stand only once at the top level
 	wanted  Field    // the member whose objects are recorded
@@ -273,7 +274,7 @@ func (s *scanner) key(i int, m *Member) (int, Fault) {
 	if src[i] != '"' {
 		return i, FaultSyntax
 	}
-	end, escaped, f := skipString(src, i+1)
+	end, escaped, f := skipKey(src, i+1)
 	if f != FaultNone {
 		return end, f
 	}
@@ -307,7 +308,7 @@ func (s *scanner) value(i, depth int, m *Member) (int, Fault) {
 		if c == '{' {
 			m.Kind = KindObject
 		}
-		end, f = skipNested(src, i, depth)
+		end, f = skipNested(src, i, depth, s.tmp)
 	case 't':
 		m.Kind = KindTrue
 		end, f = skipWord(src, i, "true")

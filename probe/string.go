@@ -2,6 +2,9 @@ package probe
 
 import "math/bits"
 
+// blockSize is the number of bytes that the vector path looks at at once.
+const blockSize = 64
+
 const (
 	lowBits  = 0x0101010101010101
 	highBits = 0x8080808080808080
@@ -13,6 +16,31 @@ const (
 // are faults. Escaped surrogates need not be paired: Python reads them, and no
 // parser reads a different string end for them.
 func skipString(src []byte, i int) (end int, escaped bool, f Fault) {
+	if hasVectors && len(src)-i >= blockSize {
+		if end, escaped, ok := vectorString(src, i); ok {
+			return end, escaped, FaultNone
+		}
+	}
+	return portableString(src, i)
+}
+
+// skipKey is skipString with a fast path for what is short and plain, as most
+// keys are.
+func skipKey(src []byte, i int) (end int, escaped bool, f Fault) {
+	for n := i; n < i+24 && len(src)-n >= 8; n += 8 {
+		if marks := stringMarks(load64(src[n:])); marks != 0 {
+			if n += bits.TrailingZeros64(marks) >> 3; src[n] == '"' {
+				return n + 1, false, FaultNone
+			}
+			break
+		}
+	}
+	return skipString(src, i)
+}
+
+// portableString is skipString without vectors. What it says is the last word:
+// vectorString leaves every fault to it.
+func portableString(src []byte, i int) (end int, escaped bool, f Fault) {
 	for {
 		i = plainEnd(src, i)
 		if i >= len(src) {
@@ -44,13 +72,7 @@ func skipString(src []byte, i int) (end int, escaped bool, f Fault) {
 // backslash, a control character or not ASCII; len(src) if there is none.
 func plainEnd(src []byte, i int) int {
 	for ; len(src)-i >= 8; i += 8 {
-		w := load64(src[i:])
-		quote := w ^ lowBits*'"'
-		slash := w ^ lowBits*'\\'
-		// Each term marks its first byte exactly; a borrow can only add marks
-		// above a true one. So the lowest mark of the sum is exact.
-		marks := (quote-lowBits)&^quote | (slash-lowBits)&^slash | (w-lowBits*' ')&^w | w
-		if marks &= highBits; marks != 0 {
+		if marks := stringMarks(load64(src[i:])); marks != 0 {
 			return i + bits.TrailingZeros64(marks)>>3
 		}
 	}
@@ -61,6 +83,15 @@ func plainEnd(src []byte, i int) int {
 		i++
 	}
 	return i
+}
+
+// stringMarks marks the highest bit of the first byte in w that is a quote, a
+// backslash, a control character or not ASCII. Each term marks its first byte
+// exactly; a borrow can only add marks above a true one.
+func stringMarks(w uint64) uint64 {
+	quote := w ^ lowBits*'"'
+	slash := w ^ lowBits*'\\'
+	return ((quote-lowBits)&^quote | (slash-lowBits)&^slash | (w-lowBits*' ')&^w | w) & highBits
 }
 
 // load64 reads eight bytes, the first one lowest.

@@ -31,7 +31,8 @@ func ReadUsage(body []byte, surface Surface) (Usage, bool) {
 		return a.usage, a.usage.Seen
 	}
 	var sum Usage
-	w := walk(body, '[')
+	var tmp scratch
+	w := walk(body, '[', &tmp)
 	for w.next() {
 		var a answer
 		if !a.read(w.val(), surface) {
@@ -80,6 +81,7 @@ type answer struct {
 	done    bool  // it is the last event
 	choices bool  // it has a list of choices …
 	empty   bool  // … without an element
+	tmp     scratch
 }
 
 // usageOnly reports an event that only carries the usage of a chat or completion
@@ -89,7 +91,7 @@ func (a *answer) usageOnly() bool { return a.choices && a.empty && a.usage.Seen 
 // read reads the object src and reports whether it was one.
 func (a *answer) read(src []byte, surface Surface) bool {
 	var buf [maxAnswerKey]byte
-	w := walk(src, '{')
+	w := walk(src, '{', &a.tmp)
 	for w.next() {
 		switch string(w.name(&buf)) {
 		case "usage":
@@ -129,7 +131,7 @@ func (a *answer) read(src []byte, surface Surface) bool {
 // readNested reads the answer inside an event of messages or responses.
 func (a *answer) readNested(src []byte) {
 	var buf [maxAnswerKey]byte
-	w := walk(src, '{')
+	w := walk(src, '{', &a.tmp)
 	for w.next() {
 		switch string(w.name(&buf)) {
 		case "usage":
@@ -144,10 +146,10 @@ func (a *answer) readNested(src []byte) {
 func (a *answer) readChoices(src []byte) {
 	a.choices, a.empty = true, true
 	var buf [maxAnswerKey]byte
-	w := walk(src, '[')
+	w := walk(src, '[', &a.tmp)
 	for w.next() {
 		a.empty = false
-		c := walk(w.val(), '{')
+		c := walk(w.val(), '{', &a.tmp)
 		for c.next() {
 			if string(c.name(&buf)) == "finish_reason" {
 				a.finish(c.val())
@@ -169,7 +171,7 @@ func (a *answer) readUsage(src []byte) {
 			has |= bit
 		}
 	}
-	w := walk(src, '{')
+	w := walk(src, '{', &a.tmp)
 	for w.next() {
 		switch string(w.name(&buf)) {
 		case "prompt_tokens", "input_tokens":
@@ -179,7 +181,7 @@ func (a *answer) readUsage(src []byte) {
 		case "cached_tokens", "cache_read_input_tokens", "prompt_cache_hit_tokens":
 			set(&w, &u.CachedPromptTokens, hasCached)
 		case "prompt_tokens_details", "input_tokens_details":
-			d := walk(w.val(), '{')
+			d := walk(w.val(), '{', &a.tmp)
 			for d.next() {
 				if string(d.name(&buf)) == "cached_tokens" {
 					set(&d, &u.CachedPromptTokens, hasCached)
@@ -196,7 +198,7 @@ func (a *answer) readUsage(src []byte) {
 func (a *answer) finish(val []byte) {
 	if len(val) > 0 && val[0] == '{' {
 		var buf [maxAnswerKey]byte
-		w := walk(val, '{')
+		w := walk(val, '{', &a.tmp)
 		for w.next() {
 			if string(w.name(&buf)) == "type" {
 				a.finish(w.val())

@@ -14,9 +14,9 @@ type walker struct {
 
 // walk starts at src, which begins with the bracket open, '{' or '[', white space
 // before it allowed. Of anything else there is nothing to walk over.
-func walk(src []byte, open byte) walker {
+func walk(src []byte, open byte, tmp *scratch) walker {
 	i := skipSpace(src, 0)
-	w := walker{s: scanner{src: src}, i: i + 1, first: true}
+	w := walker{s: scanner{src: src, tmp: tmp}, i: i + 1, first: true}
 	if i < len(src) && src[i] == open {
 		w.close = open + 2 // '[' and ']', '{' and '}' are two apart
 	}
