@@ -24,8 +24,8 @@ var class = func() (t [256]uint8) {
 
 // A scratch is what skipNested needs while it runs. It need not be cleared.
 type scratch struct {
-	kinds [MaxDepth]byte      // of the open containers: their opening brackets
-	last  [blockSize + 3]byte // the last block of a body, filled up
+	kinds [MaxDepth]byte // of the open containers: their opening brackets
+	vectorScratch
 }
 
 // skipNested reads the object or array at i, with depth containers open around

@@ -22,6 +22,11 @@ var hasVectors = archsimd.X86.AVX2()
 
 type vector = archsimd.Uint8x32
 
+// vectorScratch is the part of scratch that only this path needs.
+type vectorScratch struct {
+	last [67]byte // the last block of a body, filled up with white space
+}
+
 // bitsOf joins the masks of both halves of a block.
 func bitsOf(lo, hi archsimd.Mask8x32) uint64 {
 	return uint64(lo.ToBits()) | uint64(hi.ToBits())<<32
