@@ -22,12 +22,6 @@ var class = func() (t [256]uint8) {
 	return t
 }()
 
-// A scratch is what skipNested needs while it runs. It need not be cleared.
-type scratch struct {
-	kinds [MaxDepth]byte // of the open containers: their opening brackets
-	vectorScratch
-}
-
 // skipNested reads the object or array at i, with depth containers open around
 // it, and returns the offset after its closing bracket. Strings, the kinds of
 // brackets, the depth and the alphabet outside strings are checked; the order of

@@ -22,9 +22,10 @@ var hasVectors = archsimd.X86.AVX2()
 
 type vector = archsimd.Uint8x32
 
-// vectorScratch is the part of scratch that only this path needs.
-type vectorScratch struct {
-	last [67]byte // the last block of a body, filled up with white space
+// A scratch is what skipNested needs while it runs. It need not be cleared.
+type scratch struct {
+	kinds [MaxDepth]byte // of the open containers: their opening brackets
+	last  [67]byte       // the last block of a body, filled up with white space
 }
 
 // bitsOf joins the masks of both halves of a block.

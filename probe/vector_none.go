@@ -5,7 +5,10 @@ package probe
 // hasVectors reports that this build and machine have the vector path.
 const hasVectors = false
 
-type vectorScratch struct{}
+// A scratch is what skipNested needs while it runs. It need not be cleared.
+type scratch struct {
+	kinds [MaxDepth]byte // of the open containers: their opening brackets
+}
 
 func vectorString([]byte, int) (end int, escaped, ok bool) { return 0, false, false }
 
