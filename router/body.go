@@ -5,8 +5,11 @@ import (
 	"io"
 	"os"
 	"sync"
+	"time"
 
 	"github.com/valyala/fasthttp"
+
+	"sluice/upstream/gone"
 )
 
 // Bodies live in buffers of two pooled sizes. A larger one is made for its
@@ -133,17 +136,23 @@ func (q *request) releaseBody() {
 	q.bodyBuffer, q.body = nil, nil
 }
 
-// Bounds of what is read and thrown away of a body that was refused, so that
-// the answer reaches the client before the connection is reset.
+func (q *request) tooLarge() bool {
+	closeAfter(q.ctx)
+	return q.refuse(fasthttp.StatusRequestEntityTooLarge, codePayloadTooLarge, tooLargeText, "")
+}
+
+// Bounds of what is read and thrown away of a request that was refused before
+// it was read.
 const (
 	lingerBytes = 64 << 20
-	lingerTime  = 2e9 // 2 s
+	lingerTime  = 2 * time.Second
 )
 
-func (q *request) tooLarge() bool {
-	q.ctx.SetConnectionClose()
-	if q.client != nil {
-		q.client.Linger(lingerBytes, lingerTime)
+// closeAfter closes the connection after the answer, and in a way that lets a
+// client read that answer which is still sending.
+func closeAfter(ctx *fasthttp.RequestCtx) {
+	ctx.SetConnectionClose()
+	if c := gone.Of(ctx.Conn()); c != nil {
+		c.Linger(lingerBytes, lingerTime)
 	}
-	return q.refuse(fasthttp.StatusRequestEntityTooLarge, codePayloadTooLarge, tooLargeText, "")
 }

@@ -75,16 +75,8 @@ func (m *metricSet) contract(v *policy.Verdict) {
 	}
 }
 
-// unread counts an answer to what could not be read as a request.
-func (m *metricSet) unread(status int) {
-	s := m.none[probe.SurfaceNone]
-	s.requests.Inc()
-	s.response(status).Inc()
-}
-
 // export adds the metrics that read the router's state.
 func (m *metricSet) export(r *Router) {
-	m.set.NewGauge("sluice_connections_refused", func() float64 { return float64(r.watcher.Refused()) })
 	m.set.NewGauge("sluice_draining", func() float64 {
 		if r.draining.Load() {
 			return 1
@@ -96,6 +88,7 @@ func (m *metricSet) export(r *Router) {
 // writeMetrics writes all metrics in Prometheus' text format.
 func (r *Router) writeMetrics(w io.Writer) {
 	r.metrics.set.WritePrometheus(w)
+	metrics.WriteCounterUint64(w, "sluice_connections_refused_total", r.watcher.Refused())
 	for _, p := range r.snap.Load().pools {
 		for _, wk := range p.up.Workers() {
 			open, idle := wk.Connections()

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"mime"
+	"net"
 	"runtime/debug"
 	"time"
 
@@ -91,7 +92,7 @@ func (q *request) begin(ctx *fasthttp.RequestCtx) {
 func (q *request) serve() {
 	q.identify()
 	if fault := q.framingFault(); fault != "" {
-		q.ctx.SetConnectionClose()
+		closeAfter(q.ctx)
 		q.refuse(fasthttp.StatusBadRequest, codeBadRequest, fault, "")
 		return
 	}
@@ -109,10 +110,9 @@ func (q *request) serve() {
 
 // route finds the endpoint and checks the method.
 func (q *request) route() bool {
-	uri := q.ctx.Request.Header.RequestURI()
-	q.path = uri
-	if i := bytes.IndexByte(uri, '?'); i >= 0 {
-		q.path = uri[:i]
+	q.path = q.ctx.Request.Header.RequestURI()
+	if i := bytes.IndexByte(q.path, '?'); i >= 0 {
+		q.path = q.path[:i]
 	}
 	q.endpoint = lookup(q.path)
 	if q.endpoint == nil && q.snap.passes[string(q.path)] {
@@ -318,8 +318,11 @@ func (q *request) fail(err error) {
 // it was answered (nginx's 499). It is never sent.
 const statusClientGone = 499
 
+// canceled ends a request without an answer: to a client that closed only its
+// sending side, an empty one would look like success.
 func (q *request) canceled() {
-	q.ctx.SetConnectionClose()
+	q.ctx.HijackSetNoResponse(true)
+	q.ctx.Hijack(func(net.Conn) {}) // fasthttp closes the connection after it
 	q.outcome = outcomeClientGone
 	q.finish(statusClientGone, "")
 }
@@ -333,6 +336,7 @@ func (q *request) refuse(status int, code errorCode, msg, param string) bool {
 	}
 	writeError(q.ctx, sh, status, code, msg, param)
 	q.ctx.Response.Header.SetBytesKV(nameRequestID, q.id)
+	q.bytesOut = int64(len(q.ctx.Response.Body()))
 	if q.outcome == "" {
 		q.outcome = outcomeRefused
 	}

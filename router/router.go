@@ -22,6 +22,7 @@ import (
 	"github.com/valyala/fasthttp"
 
 	"sluice/configs"
+	"sluice/probe"
 	"sluice/upstream/gone"
 )
 
@@ -160,23 +161,29 @@ func (r *Router) InFlight() int { return int(r.metrics.inFlight.Load()) }
 // again.
 func (r *Router) Shutdown(ctx context.Context) error {
 	r.BeginDrain()
-	err := r.data.ShutdownWithContext(ctx)
-	if err != nil && errors.Is(err, ctx.Err()) {
+	hard, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	defer cancel()
+	stop := context.AfterFunc(ctx, func() {
 		r.cutting.Store(true)
 		r.watcher.CancelAll()
-		last, cancel := context.WithTimeout(context.Background(), time.Second)
-		defer cancel()
-		_ = r.data.ShutdownWithContext(last) // err already says that streams were cut
+		time.AfterFunc(cutGrace, cancel)
+	})
+	err := r.data.ShutdownWithContext(hard)
+	if !stop() {
+		err = ctx.Err()
 	}
-	adminCtx, cancel := context.WithTimeout(context.Background(), time.Second)
-	defer cancel()
-	err = errors.Join(err, r.admin.ShutdownWithContext(adminCtx))
+	short, cancelShort := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
+	defer cancelShort()
+	err = errors.Join(err, r.admin.ShutdownWithContext(short))
 	r.closing.Do(func() {
 		err = errors.Join(err, r.watcher.Close())
 		r.snap.Load().close()
 	})
 	return err
 }
+
+// cutGrace is how long requests that were cut may take to tell their clients.
+const cutGrace = time.Second
 
 // serveData is fasthttp's handler for the data listener.
 func (r *Router) serveData(ctx *fasthttp.RequestCtx) {
@@ -195,33 +202,37 @@ func (r *Router) serveData(ctx *fasthttp.RequestCtx) {
 // refuseUnread answers what fasthttp could not read as a request. fasthttp
 // closes the connection afterwards.
 func (r *Router) refuseUnread(ctx *fasthttp.RequestCtx, err error) {
-	code, msg := codeBadRequest, "invalid request: cannot read the request"
+	status, msg := fasthttp.StatusBadRequest, "invalid request: cannot read the request"
 	var small *fasthttp.ErrSmallBuffer
 	switch {
 	case errors.As(err, &small):
-		writeError(ctx, shapeOpenAI, fasthttp.StatusRequestHeaderFieldsTooLarge, codeBadRequest, "request header is too large", "")
-		r.metrics.unread(fasthttp.StatusRequestHeaderFieldsTooLarge)
-		return
+		status, msg = fasthttp.StatusRequestHeaderFieldsTooLarge, "request header is too large"
 	case errors.Is(err, os.ErrDeadlineExceeded):
-		writeError(ctx, shapeOpenAI, fasthttp.StatusRequestTimeout, codeBadRequest, "request did not arrive in time", "")
-		r.metrics.unread(fasthttp.StatusRequestTimeout)
-		return
+		status, msg = fasthttp.StatusRequestTimeout, "request did not arrive in time"
 	case errors.Is(err, gone.ErrBareLF):
 		msg = "invalid request: header lines must end with CRLF"
 	}
-	writeError(ctx, shapeOpenAI, fasthttp.StatusBadRequest, code, msg, "")
-	r.metrics.unread(fasthttp.StatusBadRequest)
+	r.answerUnread(ctx, status, codeBadRequest, msg)
 }
 
 // expect decides on `Expect: 100-continue` from the head alone, so that a body
 // over the limit is never asked for.
 func (r *Router) expect(ctx *fasthttp.RequestCtx) int {
 	if int64(ctx.Request.Header.ContentLength()) > r.snap.Load().maxBody {
-		writeError(ctx, shapeOpenAI, fasthttp.StatusRequestEntityTooLarge, codePayloadTooLarge, tooLargeText, "")
-		r.metrics.unread(fasthttp.StatusRequestEntityTooLarge)
+		r.answerUnread(ctx, fasthttp.StatusRequestEntityTooLarge, codePayloadTooLarge, tooLargeText)
 		return fasthttp.StatusRequestEntityTooLarge
 	}
 	return fasthttp.StatusContinue
+}
+
+// answerUnread answers a request that never reached the handler. It is counted,
+// and has no line in the access log.
+func (r *Router) answerUnread(ctx *fasthttp.RequestCtx, status int, code errorCode, msg string) {
+	closeAfter(ctx)
+	writeError(ctx, shapeOpenAI, status, code, msg, "")
+	s := r.metrics.none[probe.SurfaceNone]
+	s.requests.Inc()
+	s.response(status).Inc()
 }
 
 // fasthttpLog passes what fasthttp logs of broken connections on, at debug:

@@ -322,3 +322,15 @@ func TestB47_B48_ClientGone(t *testing.T) {
 		t.Errorf("unexpected number of lines of clients gone %d; want %d", n, gone)
 	}
 }
+
+// A client that closed only its sending side counts as gone, and must not take
+// the end of its connection for an answer.
+func TestHalfClosedClientGetsNoAnswer(t *testing.T) {
+	s := startStand(t, nil)
+	c := s.dial().write("POST /v1/chat/completions HTTP/1.1\r\nHost: a\r\nx-sim-ttfb: 20s\r\nContent-Length: 32\r\n\r\n" + chatBody)
+	eventually(t, "the engine to have the request", func() bool { return s.engine.Stats().InFlight == 1 })
+	if err := c.Conn.(*net.TCPConn).CloseWrite(); err != nil {
+		t.Fatal(err)
+	}
+	c.closed()
+}

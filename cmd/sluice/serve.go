@@ -70,6 +70,18 @@ func parseServe(p *process) (configs.Options, error) {
 		fmt.Fprintf(p.stderr, "sluice serve: %v\n", err)
 		return o, err
 	}
+	// An unset shell variable must not switch the contract off in silence.
+	empty := ""
+	fs.Visit(func(f *flag.Flag) {
+		if (f.Name == "override-sampling-params" || f.Name == "sampling-param-conflict") && f.Value.String() == "" {
+			empty = f.Name
+		}
+	})
+	if empty != "" {
+		err := fmt.Errorf("--%s is empty; leave it out to have no contract", empty)
+		fmt.Fprintf(p.stderr, "sluice serve: wrong configuration:\n%v\n", err)
+		return o, err
+	}
 	overrides, err := configs.ParseContractFlags(*params, *conflict)
 	if err != nil {
 		fmt.Fprintf(p.stderr, "sluice serve: wrong configuration:\n%v\n", err)
