@@ -14,6 +14,11 @@ import (
 // pieces of up to it.
 const bufSize = 16 << 10
 
+// inlineBody is the largest body that is written before the answer is looked
+// for. The buffers of the two sockets take as much from an idle connection, so
+// that the write does not wait for the worker to read.
+const inlineBody = 64 << 10
+
 // buffers are the two halves of I/O memory that a connection holds while it is
 // in use. One at rest holds none.
 type buffers struct {
@@ -30,11 +35,12 @@ type conn struct {
 	answer h1.Response
 	buf    *buffers
 	rested time.Time
+	wrote  chan error // how startWrite ended; made by the first one
 
 	// raw and peek look at the socket without a wait; both are made once, so
 	// that a look allocates nothing.
 	raw  syscall.RawConn
-	peek func(fd uintptr) bool
+	peek func(fd uintptr)
 	dead bool
 }
 
@@ -44,23 +50,22 @@ func newConn(nc *net.TCPConn) (*conn, error) {
 		return nil, err
 	}
 	c := &conn{nc: nc, raw: raw}
-	c.peek = func(fd uintptr) bool {
-		c.dead = !quiet(fd)
-		return true
-	}
+	c.peek = func(fd uintptr) { c.dead = !quiet(fd) }
 	return c, nil
 }
 
 // quiet reports whether the connection is open and silent, as one at rest
 // must be: bytes that nobody asked for would be read as the next answer.
 func (c *conn) quiet() bool {
-	if err := c.raw.Read(c.peek); err != nil {
+	// Control, because Read would fail for a deadline that passed at rest.
+	if err := c.raw.Control(c.peek); err != nil {
 		return false
 	}
 	return !c.dead
 }
 
-// attach and detach give and take the I/O memory.
+// attach and detach give and take the I/O memory. Buffers that a large head
+// made grow are left to the collector.
 func (c *conn) attach() {
 	if c.buf == nil {
 		c.buf = bufferPool.Get().(*buffers)
@@ -68,10 +73,41 @@ func (c *conn) attach() {
 }
 
 func (c *conn) detach() {
-	if c.buf != nil {
+	if c.buf != nil && cap(c.buf.out) == bufSize {
 		bufferPool.Put(c.buf)
-		c.buf = nil
 	}
+	c.buf = nil
+}
+
+// read reads once. What it returns is valid until the next read.
+func (c *conn) read() ([]byte, error) {
+	n, err := c.nc.Read(c.buf.in[:])
+	if n > 0 {
+		return c.buf.in[:n], nil
+	}
+	return nil, err
+}
+
+// startWrite is write in a goroutine of its own, which endWrite must end.
+func (c *conn) startWrite(body [][]byte) {
+	if c.wrote == nil {
+		c.wrote = make(chan error, 1)
+	}
+	go func() { c.wrote <- c.write(body) }()
+}
+
+// endWrite waits for the end of startWrite. Unless patient, it makes it end.
+func (c *conn) endWrite(patient bool) error {
+	if !patient {
+		select {
+		case err := <-c.wrote:
+			return err
+		default:
+			// Where the socket has failed the write has, too.
+			_ = c.nc.SetWriteDeadline(past)
+		}
+	}
+	return <-c.wrote
 }
 
 // write sends the head in c.buf.out and then the body. Small pieces are
@@ -87,7 +123,7 @@ func (c *conn) write(body [][]byte) error {
 				p = nil
 				break
 			}
-			n := max(bufSize-len(out), 0)
+			n := max(bufSize-len(out), 0) // a head may be longer
 			out = append(out, p[:n]...)
 			if _, err := c.nc.Write(out); err != nil {
 				return err

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"io"
-	"net"
 	"os"
 	"sync"
 	"syscall"
@@ -17,16 +16,18 @@ import (
 // use it again after Close; the zero value is ready. One goroutine drives it;
 // Cancel alone may be called from another.
 type Exchange struct {
-	worker  *Worker
-	conn    *conn
-	pending []byte // read from the connection and not yet looked at
-	done    bool   // the answer was read to its end
-	broken  bool   // the request was not written to its end
+	worker *Worker
+	conn   *conn
+	piece  []byte // of the body, read and not yet handed out
+	extra  bool   // bytes came after the end of the answer
+	done   bool   // the answer was read to its end
+	fault  *Error // what Next returns after piece
+	broken bool   // the request was not written to its end
 
 	started time.Time
-	armed   time.Time     // when the deadline of the socket was set last
-	bound   time.Duration // and to how much later; −1 before the first
-	total   bool          // that deadline is the one of the whole exchange
+	late    Fault     // what it means when the deadline of the socket passes
+	rearm   time.Time // when the deadline must be moved, see armBody
+	settled bool      // it need not be moved any more
 
 	mu       sync.Mutex
 	canceled bool
@@ -39,35 +40,38 @@ var past = time.Unix(1, 0)
 // Do sends req to w and reads the head of the answer. Where a connection that
 // had rested turns out to be closed before a byte of the answer came, req is
 // sent once more over a new connection: the worker closed it for its age and
-// never read the request.
+// never read the request (RFC 9112 section 9.3.1 allows it for that reason).
 //
-// The error is an *Error. After an error only Close may be called.
+// A worker may refuse a body that it has not read: an answer with a status
+// from 300 on ends the writing, and the connection with Close.
+//
+// The error is an *Error. After an error only Close may be called. Do keeps
+// nothing of req.
 func (x *Exchange) Do(w *Worker, req *Request) error {
 	x.worker = w
 	x.started = time.Now()
-	x.done = false
-	c := w.take(x.started)
-	reused := c != nil
-	for {
-		if c == nil {
-			var err error
-			if c, err = x.dial(); err != nil {
-				return err
-			}
-		}
-		if !x.own(c) {
-			return x.fail(FaultCanceled, nil)
-		}
-		stale, err := x.send(req)
-		if err == nil {
+	x.piece, x.extra, x.done, x.fault, x.broken = nil, false, false, nil, false
+	if x.isCanceled() {
+		return x.newError(FaultCanceled, nil)
+	}
+	if c := w.take(x.started); c != nil {
+		e := x.try(c, req, x.started)
+		if e == nil {
 			return nil
 		}
-		if !stale || !reused {
-			return err
+		if e.Fault != FaultClosed || !isClosed(e.Err) || c.answer.Begun() {
+			return x.count(e)
 		}
 		x.discard()
-		c, reused = nil, false
 	}
+	c, e := x.dial()
+	if e == nil {
+		e = x.try(c, req, time.Now())
+	}
+	if e != nil {
+		return x.count(e)
+	}
+	return nil
 }
 
 // Status returns the status code of the answer. Valid after Do.
@@ -88,40 +92,45 @@ func (x *Exchange) Length() int64 {
 
 // Buffered reports whether the next call of Next returns without reading from
 // the worker.
-func (x *Exchange) Buffered() bool { return len(x.pending) > 0 || x.done }
+func (x *Exchange) Buffered() bool { return len(x.piece) > 0 || x.done || x.fault != nil }
 
 // UntilEOF reports a body that ends with the connection, so that its end and
 // a broken connection look the same.
 func (x *Exchange) UntilEOF() bool { return x.conn.answer.UntilEOF() }
 
 // Next returns the next piece of the body, valid until the next call, or
-// io.EOF at its end. Another error is an *Error: the answer is broken.
+// io.EOF at its end. Another error is an *Error: the answer is broken, and
+// what came before the fault has been returned.
 func (x *Exchange) Next() ([]byte, error) {
-	r := &x.conn.answer
-	if !r.HasBody() {
-		x.done = true
-	}
-	for !x.done {
-		if len(x.pending) > 0 {
-			p, n, done, err := r.FeedBody(x.pending)
-			x.pending, x.done = x.pending[n:], done
-			if err != nil {
-				return nil, x.fail(FaultProtocol, err)
-			}
-			if len(p) > 0 {
-				return p, nil
-			}
-			continue
+	for len(x.piece) == 0 {
+		if x.done {
+			return nil, io.EOF
 		}
-		if err := x.read(x.worker.timeouts.BetweenEvents); err != nil {
-			if errors.Is(err, io.EOF) && r.EOF() == nil {
-				x.done = true
-				break
-			}
-			return nil, x.readFailed(err, FaultIncomplete, FaultBetween)
+		if x.fault != nil {
+			return nil, x.fault
+		}
+		in, err := x.readBody()
+		switch {
+		case err == nil:
+			x.feed(in)
+		case errors.Is(err, io.EOF) && x.conn.answer.EOF() == nil:
+			x.done = true
+		default:
+			x.fault = x.count(x.socketError(err, FaultIncomplete))
 		}
 	}
-	return nil, io.EOF
+	p := x.piece
+	x.piece = nil
+	return p, nil
+}
+
+// feed takes in, the bytes that follow those of the answer so far.
+func (x *Exchange) feed(in []byte) {
+	p, n, done, err := x.conn.answer.FeedBody(in)
+	x.piece, x.done, x.extra = p, done, n < len(in)
+	if err != nil {
+		x.fault = x.count(x.newError(FaultProtocol, err))
+	}
 }
 
 // Close ends the exchange: the connection rests when the answer was read to
@@ -137,8 +146,8 @@ func (x *Exchange) Close() {
 	if c == nil {
 		return
 	}
-	clean := x.done && !x.broken && !canceled && len(x.pending) == 0 && c.answer.Reusable()
-	x.pending = nil
+	clean := x.done && !x.extra && !x.broken && !canceled && c.answer.Reusable()
+	x.piece = nil
 	c.detach()
 	if clean {
 		x.worker.put(c, time.Now())
@@ -169,7 +178,8 @@ func (x *Exchange) isCanceled() bool {
 	return x.canceled
 }
 
-func (x *Exchange) dial() (*conn, error) {
+// dial makes a connection within the limits for that and for the exchange.
+func (x *Exchange) dial() (*conn, *Error) {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
 	x.mu.Lock()
@@ -177,9 +187,10 @@ func (x *Exchange) dial() (*conn, error) {
 	x.stopDial = cancel
 	x.mu.Unlock()
 	if canceled {
-		return nil, x.fail(FaultCanceled, nil)
+		cancel()
 	}
-	c, err := x.worker.dial(ctx)
+	end := x.end()
+	c, err := x.worker.dial(ctx, end)
 	x.mu.Lock()
 	x.stopDial = nil
 	canceled = x.canceled
@@ -188,9 +199,11 @@ func (x *Exchange) dial() (*conn, error) {
 	case err == nil:
 		return c, nil
 	case canceled:
-		return nil, x.fail(FaultCanceled, nil)
+		return nil, x.newError(FaultCanceled, nil)
+	case !end.IsZero() && !time.Now().Before(end):
+		return nil, x.newError(FaultTotal, nil)
 	}
-	return nil, x.fail(FaultConnect, err)
+	return nil, x.newError(FaultConnect, err)
 }
 
 // own makes c the connection of the exchange, unless that was canceled.
@@ -211,77 +224,98 @@ func (x *Exchange) discard() {
 	x.worker.drop(c)
 }
 
-// send writes req and reads the head of the answer. stale reports that the
-// connection was closed before a byte of the answer came.
-func (x *Exchange) send(req *Request) (stale bool, err error) {
-	c := x.conn
+// try sends req over c and reads the head of the answer.
+func (x *Exchange) try(c *conn, req *Request, now time.Time) *Error {
+	if !x.own(c) {
+		return x.newError(FaultCanceled, nil)
+	}
 	c.attach()
 	c.answer.Reset(req.Method)
 	c.buf.out = h1.AppendRequest(c.buf.out[:0], req.Method, req.Target, x.worker.host, req.Fields, req.Length)
-	x.pending, x.bound, x.broken = nil, -1, false
-	if err := x.arm(x.worker.timeouts.FirstByte); err != nil {
-		return true, x.readFailed(err, FaultClosed, FaultFirstByte)
+	x.rearm, x.settled = time.Time{}, false
+	if err := x.arm(now, x.worker.timeouts.FirstByte, FaultFirstByte); err != nil {
+		return x.socketError(err, FaultClosed)
 	}
-	writeErr := c.write(req.Body)
-	if writeErr != nil && isTimeout(writeErr) {
-		return false, x.readFailed(writeErr, FaultClosed, FaultFirstByte)
+	// A worker that refuses a body answers before it has read it. Then the
+	// write waits or fails while the answer waits to be read, so that what
+	// may be too much for the buffers of the sockets is written meanwhile.
+	var writeErr error
+	beside := req.Length > inlineBody
+	if beside {
+		c.startWrite(req.Body)
+	} else {
+		writeErr = c.write(req.Body)
 	}
-	// A worker that refuses a body answers and closes before it has read it,
-	// so that the write fails while an answer waits to be read.
-	heard := false
-	for {
-		err := x.read(x.worker.timeouts.FirstByte)
-		if err != nil {
-			if writeErr != nil {
-				err = errors.Join(writeErr, err)
-			}
-			return !heard && isClosed(err), x.readFailed(err, FaultClosed, FaultFirstByte)
+	rest, e := x.readHead()
+	if beside {
+		writeErr = c.endWrite(e == nil && c.answer.Status < 300)
+	}
+	if e != nil {
+		if writeErr != nil && e.Err != nil {
+			e.Err = errors.Join(writeErr, e.Err)
 		}
-		heard = true
-		n, done, err := c.answer.FeedHead(x.pending)
-		x.pending = x.pending[n:]
+		return e
+	}
+	x.broken = writeErr != nil
+	x.feed(rest)
+	return nil
+}
+
+// readHead reads the head of the answer and returns what came after it. The
+// deadline stays where it is, however slowly the head comes.
+func (x *Exchange) readHead() (rest []byte, e *Error) {
+	for {
+		in, err := x.conn.read()
 		if err != nil {
-			return false, x.fail(FaultProtocol, err)
+			return nil, x.socketError(err, FaultClosed)
+		}
+		n, done, err := x.conn.answer.FeedHead(in)
+		if err != nil {
+			return nil, x.newError(FaultProtocol, err)
 		}
 		if done {
-			x.broken = writeErr != nil
-			return false, nil
+			return in[n:], nil
 		}
 	}
 }
 
-// read reads once into the connection's buffer, within limit.
-func (x *Exchange) read(limit time.Duration) error {
-	if err := x.arm(limit); err != nil {
-		return err
+// readBody reads once, and waits no longer than a body may pause.
+func (x *Exchange) readBody() ([]byte, error) {
+	if err := x.armBody(); err != nil {
+		return nil, err
 	}
-	n, err := x.conn.nc.Read(x.conn.buf.in[:])
-	x.pending = x.conn.buf.in[:n]
-	if n > 0 {
+	return x.conn.read()
+}
+
+// armBody sees to it that the deadline leaves the body its full pause. Setting
+// one costs more than reading the clock, so it is set an eighth too late and
+// then left alone for an eighth.
+func (x *Exchange) armBody() error {
+	if x.settled {
 		return nil
 	}
+	now := time.Now()
+	if now.Before(x.rearm) {
+		return nil
+	}
+	limit := x.worker.timeouts.BetweenEvents
+	x.rearm = now.Add(limit / 8)
+	err := x.arm(now, limit+limit/8, FaultBetween)
+	x.settled = limit == 0 || x.late == FaultTotal
 	return err
 }
 
-// arm sets the deadline of the socket to limit from now, or to the end of the
-// whole exchange where that is earlier. Setting one costs more than reading the
-// clock, so it is set an eighth too late and then left alone for an eighth.
-func (x *Exchange) arm(limit time.Duration) error {
-	now := time.Now()
-	if limit == x.bound && (x.total || now.Sub(x.armed) < limit/8) {
-		return nil
-	}
+// arm sets the deadline of the socket to limit from now, which late names, or
+// to the end of the whole exchange where that is earlier.
+func (x *Exchange) arm(now time.Time, limit time.Duration, late Fault) error {
 	var at time.Time
 	if limit > 0 {
-		at = now.Add(limit + limit/8)
+		at = now.Add(limit)
 	}
-	x.total = false
-	if total := x.worker.timeouts.Total; total > 0 {
-		if end := x.started.Add(total); at.IsZero() || end.Before(at) {
-			at, x.total = end, true
-		}
+	if end := x.end(); !end.IsZero() && (at.IsZero() || end.Before(at)) {
+		at, late = end, FaultTotal
 	}
-	x.armed, x.bound = now, limit
+	x.late = late
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	if x.canceled {
@@ -290,31 +324,43 @@ func (x *Exchange) arm(limit time.Duration) error {
 	return x.conn.nc.SetDeadline(at)
 }
 
-// readFailed names the fault behind an error of the socket.
-func (x *Exchange) readFailed(err error, closed, late Fault) error {
-	switch {
-	case x.isCanceled():
-		return x.fail(FaultCanceled, nil)
-	case isTimeout(err) && x.total:
-		return x.fail(FaultTotal, nil)
-	case isTimeout(err):
-		return x.fail(late, nil)
+// end returns when the whole exchange is out of time, zero for never.
+func (x *Exchange) end() time.Time {
+	if total := x.worker.timeouts.Total; total > 0 {
+		return x.started.Add(total)
 	}
-	return x.fail(closed, err)
+	return time.Time{}
 }
 
-func (x *Exchange) fail(f Fault, err error) error {
-	if f != FaultCanceled {
-		x.worker.fails.Add(1)
+// socketError names the fault behind an error of the socket.
+func (x *Exchange) socketError(err error, closed Fault) *Error {
+	switch {
+	case x.isCanceled():
+		return x.newError(FaultCanceled, nil)
+	case isTimeout(err):
+		return x.newError(x.late, nil)
 	}
+	return x.newError(closed, err)
+}
+
+func (x *Exchange) newError(f Fault, err error) *Error {
 	return &Error{Fault: f, Worker: x.worker.url, Err: err}
 }
 
-func isTimeout(err error) bool {
-	var ne net.Error
-	return errors.As(err, &ne) && ne.Timeout()
+// count counts e, which the caller is about to be told, as the worker's fault
+// unless it is not.
+func (x *Exchange) count(e *Error) *Error {
+	if e.Fault != FaultCanceled {
+		x.worker.fails.Add(1)
+	}
+	return e
 }
 
+// isTimeout reports a deadline of ours that passed. ETIMEDOUT is none: with it
+// the kernel gives a connection up whose other end is gone.
+func isTimeout(err error) bool { return errors.Is(err, os.ErrDeadlineExceeded) }
+
+// isClosed reports that the worker closed the connection.
 func isClosed(err error) bool {
 	return errors.Is(err, io.EOF) || errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EPIPE)
 }

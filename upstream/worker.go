@@ -16,9 +16,6 @@ import (
 const (
 	// idleLimit is how long a connection may rest.
 	idleLimit = 4 * time.Second
-	// peekAfter is the rest after which a connection is looked at before it
-	// is used again.
-	peekAfter = 500 * time.Millisecond
 	// maxIdle bounds the connections at rest, per worker.
 	maxIdle = 1024
 )
@@ -84,12 +81,15 @@ func (w *Worker) Release() {
 	}
 }
 
-// take returns a connection at rest that is still good, or nil.
+// take returns a connection at rest that is still good, or nil. Each is looked
+// at, however short its rest was: an answer read by the wrong request is worse
+// than a system call more.
 func (w *Worker) take(now time.Time) *conn {
 	for {
 		w.mu.Lock()
 		n := len(w.idle)
-		if n == 0 {
+		// Those below the top have rested longer; reap closes them.
+		if n == 0 || now.Sub(w.idle[n-1].rested) >= idleLimit {
 			w.mu.Unlock()
 			return nil
 		}
@@ -97,8 +97,7 @@ func (w *Worker) take(now time.Time) *conn {
 		w.idle[n-1] = nil
 		w.idle = w.idle[:n-1]
 		w.mu.Unlock()
-		rest := now.Sub(c.rested)
-		if rest < peekAfter || (rest < idleLimit && c.quiet()) {
+		if c.quiet() {
 			return c
 		}
 		w.drop(c)
@@ -127,9 +126,10 @@ func (w *Worker) drop(c *conn) {
 	w.mu.Unlock()
 }
 
-// dial makes a new connection within the connect timeout.
-func (w *Worker) dial(ctx context.Context) (*conn, error) {
-	d := net.Dialer{Timeout: w.timeouts.Connect}
+// dial makes a new connection within the connect timeout and before end, if
+// there is one.
+func (w *Worker) dial(ctx context.Context, end time.Time) (*conn, error) {
+	d := net.Dialer{Timeout: w.timeouts.Connect, Deadline: end}
 	nc, err := d.DialContext(ctx, "tcp", w.addr)
 	if err != nil {
 		return nil, err
