@@ -87,9 +87,6 @@ func ReadNumber(val []byte, kind Kind) (float64, State) {
 
 // readLiteral reads a number that skipNumber accepted.
 func readLiteral(val []byte) (float64, State) {
-	if x, ok := shortLiteral(val); ok { // Fast path
-		return x, Number
-	}
 	d, ok := parseDecimal(val)
 	if !ok {
 		switch string(val) {
@@ -109,39 +106,42 @@ func readLiteral(val []byte) (float64, State) {
 	return x, Number
 }
 
-// shortLiteral reads a number of up to 15 digits without an exponent. The digits
-// and the power of ten are exact in float64, and IEEE 754 rounds their quotient
-// correctly.
-func shortLiteral(val []byte) (float64, bool) {
-	neg := val[0] == '-'
+// shortNumber reads the number at i if it has at most 15 digits and no exponent,
+// which most have. The digits and the power of ten are exact in float64 then, and
+// IEEE 754 rounds their quotient correctly. It reports false for any other.
+func shortNumber(src []byte, i int) (x float64, end int, ok bool) {
+	neg := src[i] == '-'
 	if neg {
-		val = val[1:]
+		i++
 	}
-	if len(val) > 16 {
-		return 0, false
+	start := i
+	m := uint64(0)
+	for ; i < len(src) && src[i]-'0' < 10; i++ {
+		m = m*10 + uint64(src[i]-'0')
 	}
-	const point = 256 + '.' - '0' // what is left of it
-	m, frac := uint64(0), 0
-	for i, c := range val {
-		if c -= '0'; c <= 9 {
-			m = m*10 + uint64(c)
-		} else if c == point {
-			frac = len(val) - 1 - i
-		} else {
-			return 0, false
+	digits := i - start
+	if digits == 0 || digits > 15 || src[start] == '0' && digits > 1 || i >= len(src) {
+		return 0, 0, false
+	}
+	x = float64(m)
+	if src[i] == '.' {
+		point := i
+		for i++; i < len(src) && src[i]-'0' < 10; i++ {
+			m = m*10 + uint64(src[i]-'0')
 		}
+		frac := i - point - 1
+		if frac == 0 || digits+frac > 15 || i >= len(src) {
+			return 0, 0, false
+		}
+		x = float64(m) / powersOfTen[frac]
 	}
-	if m >= 1e15 {
-		return 0, false
-	}
-	x := float64(m)
-	if frac > 0 {
-		x /= powersOfTen[frac]
+	if src[i]|0x20 == 'e' {
+		return 0, 0, false
 	}
 	if neg {
 		x = -x
 	}
-	return x, true
+	return x, i, true
 }
 
 // ReadWhole returns the whole number that an engine reads in the value of an

@@ -33,7 +33,8 @@ func Scan(src []byte, surface Surface, numbers FieldSet, dst *Body) Fault {
 	if uint64(len(src)) > MaxBody {
 		return FaultTooLarge
 	}
-	s := scanner{src: src, dst: dst, tmp: &dst.tmp, numbers: numbers, wanted: FieldStreamOptions, unique: routing}
+	s := scanner{src: src, dst: dst, tmp: &dst.tmp, numbers: numbers &^ 1, // no FieldNone
+		wanted: FieldStreamOptions, unique: routing}
 	if surface == SurfaceGenerate {
 		s.wanted = FieldSamplingParams
 		s.unique = routing.With(FieldSamplingParams)
@@ -320,17 +321,28 @@ func (s *scanner) value(i, depth int, m *Member) (int, Fault) {
 		end, f = skipWord(src, i, "null")
 	default:
 		m.Kind = KindNumber
+		x, after, ok := shortNumber(src, i)
+		if ok { // Fast path
+			m.Val = Span{uint32(i), uint32(after)}
+			if s.wants(m.Field) {
+				m.Num, m.State = x, Number
+			}
+			return after, FaultNone
+		}
 		end, f = skipNumber(src, i)
 	}
 	if f != FaultNone {
 		return end, f
 	}
 	m.Val = Span{uint32(i), uint32(end)}
-	if s.numbers.Has(m.Field) && m.Field != FieldNone {
+	if s.wants(m.Field) {
 		m.Num, m.State = ReadNumber(src[i:end], m.Kind)
 	}
 	return end, FaultNone
 }
+
+// wants reports whether the number in a field is wanted.
+func (s *scanner) wants(f Field) bool { return s.numbers>>f&1 != 0 }
 
 // skipWord reads the literal word at i.
 func skipWord(src []byte, i int, word string) (int, Fault) {

@@ -44,6 +44,9 @@ type Stream struct {
 	// ends and fails are what the unfinished event's name says.
 	ends, fails bool
 	named       bool
+	// mute reports that the line has none of the tellingKeys, quiet that held has
+	// none.
+	mute, quiet bool
 	started     bool // the first line is over
 	cr          bool // the last byte was a CR, whose LF may follow
 }
@@ -80,7 +83,7 @@ func (s *Stream) Next(p []byte) (n int, event bool) {
 				continue
 			}
 		}
-		size := lineLen(p[n:])
+		size, tells := nextLine(p[n:])
 		if size < 0 {
 			s.keepLine(p[n:])
 			n = len(p)
@@ -89,6 +92,7 @@ func (s *Stream) Next(p []byte) (n int, event bool) {
 		line := p[n : n+size]
 		s.cr = p[n+size] == '\r'
 		n += size + 1
+		s.mute = !tells
 		if s.endLine(line) {
 			if s.cr && n < len(p) && p[n] == '\n' {
 				s.cr = false
@@ -112,6 +116,18 @@ func (s *Stream) End() {
 		s.endLine(nil)
 	}
 	s.endEvent()
+}
+
+// nextLine returns the length of the first line of p without its end, or -1 if it
+// has none, and whether there may be one of the tellingKeys in it.
+func nextLine(p []byte) (n int, tells bool) {
+	if p[0] == '\n' || p[0] == '\r' { // Fast path: the end of an event
+		return 0, false
+	}
+	if hasVectors && len(p) > 32 {
+		return vectorLine(p)
+	}
+	return lineLen(p), true
 }
 
 // lineLen returns the length of the first line of p without its end, or -1 if it
@@ -215,7 +231,7 @@ func (s *Stream) addData(value []byte, fresh bool) {
 	case s.skip, s.lost:
 		s.lost = true
 	case first && fresh:
-		s.held = value
+		s.held, s.quiet = value, s.mute
 		if value == nil {
 			s.held = noData
 		}
@@ -278,39 +294,67 @@ func (s *Stream) readData(data []byte) {
 	}
 }
 
-// telling reports whether there may be anything to read in data. Most events
-// only carry a token, and are told by a search for the few keys that matter,
-// spelled as every encoder spells them.
+// telling reports whether there may be anything to read in data, an object. Most
+// events only carry a token, and are told by a search for the few keys that
+// matter, spelled as every encoder spells them.
 func (s *Stream) telling(data []byte) bool {
 	switch s.surface {
 	case SurfaceGenerate:
 		return true
 	case SurfaceMessages, SurfaceResponses:
 		// Without its name the event's type must be looked for.
-		return !s.named || s.ends || s.fails || hasValue(data, `"usage"`) ||
-			hasValue(data, `"stop_reason"`) || bytes.Contains(data, []byte(`"error"`))
-	}
-	return hasValue(data, `"usage"`) || hasValue(data, `"finish_reason"`) ||
-		bytes.Contains(data, []byte(`"error"`))
-}
-
-// hasValue reports whether the key, given with its quotes, stands in data with a
-// value other than null.
-func hasValue(data []byte, key string) bool {
-	for {
-		n := bytes.Index(data, []byte(key))
-		if n < 0 {
-			return false
-		}
-		data = data[n+len(key):]
-		i := skipSpace(data, 0)
-		if i == len(data) || data[i] != ':' {
-			continue
-		}
-		if i = skipSpace(data, i+1); i < len(data) && data[i] != 'n' {
+		if !s.named || s.ends || s.fails {
 			return true
 		}
 	}
+	if s.quiet && s.held != nil {
+		return false
+	}
+	for {
+		n := bytes.IndexByte(data, '"')
+		if n < 0 {
+			return false
+		}
+		if tellingKey(data[n:]) {
+			return true
+		}
+		data = data[n+1:]
+	}
+}
+
+// tellingKey reports whether b, which begins with a quote, begins with one of the
+// keys that make an event worth reading: usage, finish_reason and stop_reason with
+// a value other than null, and error, or the value "error".
+func tellingKey(b []byte) bool {
+	if len(b) < len(`"usage":`) {
+		return false
+	}
+	size := 0
+	switch b[1] {
+	case 'u':
+		size = len(`"usage"`)
+		if string(b[:size]) != `"usage"` {
+			return false
+		}
+	case 'f', 's':
+		size = len(`"finish_reason"`)
+		if b[1] == 's' {
+			size = len(`"stop_reason"`)
+		}
+		if len(b) < size || string(b[:size]) != `"finish_reason"`[:size] && string(b[:size]) != `"stop_reason"` {
+			return false
+		}
+	case 'e':
+		return string(b[:len(`"error"`)]) == `"error"`
+	default:
+		return false
+	}
+	i := skipSpace(b, size)
+	if i == len(b) || b[i] != ':' {
+		return false
+	}
+	i = skipSpace(b, i+1)
+	return i < len(b) && b[i] != 'n'
 }
 
 // readObject reads the data of an event that is an object.

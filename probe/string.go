@@ -27,6 +27,12 @@ func skipString(src []byte, i int) (end int, escaped bool, f Fault) {
 // skipKey is skipString with a fast path for what is short and plain, as most
 // keys are.
 func skipKey(src []byte, i int) (end int, escaped bool, f Fault) {
+	if hasVectors {
+		if end := vectorKey(src, i); end != 0 {
+			return end, false, FaultNone
+		}
+		return skipString(src, i)
+	}
 	for n := i; n < i+24 && len(src)-n >= 8; n += 8 {
 		if marks := stringMarks(load64(src[n:])); marks != 0 {
 			if n += bits.TrailingZeros64(marks) >> 3; src[n] == '"' {

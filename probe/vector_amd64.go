@@ -20,17 +20,40 @@ import (
 // hasVectors reports that this build and machine have the vector path.
 var hasVectors = archsimd.X86.AVX2()
 
+// A vector is half of a block.
+//
+// NOTE: ClearAVXUpperBits stands behind a branch on all that was computed from
+// vectors before it: the compiler would move what is not needed yet behind it, and
+// SSE instructions after AVX ones cost hundreds of cycles on some machines.
 type vector = archsimd.Uint8x32
 
 // A scratch is what skipNested needs while it runs. It need not be cleared.
 type scratch struct {
 	kinds [MaxDepth]byte // of the open containers: their opening brackets
-	last  [67]byte       // the last block of a body, filled up with white space
+	last  [67 + 64]byte  // the last bytes of a body, filled up with white space
 }
 
 // bitsOf joins the masks of both halves of a block.
 func bitsOf(lo, hi archsimd.Mask8x32) uint64 {
 	return uint64(lo.ToBits()) | uint64(hi.ToBits())<<32
+}
+
+// vectorKey returns the offset after a string that begins at i, if it is plain
+// and no longer than 31 bytes, and 0 for any other.
+func vectorKey(src []byte, i int) int {
+	if len(src)-i < 32 {
+		return 0
+	}
+	a := archsimd.LoadUint8x32((*[32]byte)(src[i:]))
+	quotes := a.Equal(archsimd.LoadUint8x32(&allQuotes)).ToBits()
+	others := a.Equal(archsimd.LoadUint8x32(&allSlashes)).
+		Or(archsimd.LoadUint8x32(&allSpaces).AsInt8x32().Greater(a.AsInt8x32())).ToBits()
+	if quotes == 0 || others&(quotes^(quotes-1)) != 0 {
+		archsimd.ClearAVXUpperBits()
+		return 0
+	}
+	archsimd.ClearAVXUpperBits()
+	return i + bits.TrailingZeros32(quotes) + 1
 }
 
 // vectorString is skipString for a string whose first block lies within src. It
@@ -120,12 +143,11 @@ func vectorNested(src []byte, start, depth int, tmp *scratch) (end int, ok bool)
 	var escape, hex, wide uint64 // what one block leaves to the next
 	in := uint64(0)              // all ones while the block begins inside a string
 	for i := start; i < len(src); i += blockSize {
-		block := &tmp.last
+		var block *[67]byte // the block with the three bytes before it
 		if len(src)-i >= blockSize {
 			block = (*[67]byte)(src[i-3:])
 		} else {
-			*block = blankBlock
-			copy(block[:], src[i-3:])
+			block = lastBlock(src, len(src)-i, &tmp.last)
 		}
 		a := archsimd.LoadUint8x32((*[32]byte)(block[3:]))
 		b := archsimd.LoadUint8x32((*[32]byte)(block[35:]))
@@ -164,10 +186,11 @@ func vectorNested(src []byte, start, depth int, tmp *scratch) (end int, ok bool)
 			if marks := bracketBits(a, b) &^ inside; marks != 0 {
 				var at int
 				if n, at = readBrackets(marks, block, n, MaxDepth-depth, &tmp.kinds); at != 0 {
-					archsimd.ClearAVXUpperBits()
 					if at < 0 || bad<<uint(blockSize-at) != 0 {
+						archsimd.ClearAVXUpperBits()
 						return 0, false
 					}
+					archsimd.ClearAVXUpperBits()
 					return i + at, true
 				}
 			}
@@ -180,13 +203,21 @@ func vectorNested(src []byte, start, depth int, tmp *scratch) (end int, ok bool)
 	return 0, false
 }
 
-// blankBlock is a block of white space.
-var blankBlock = func() (b [67]byte) {
-	for i := range b {
-		b[i] = ' '
-	}
-	return b
-}()
+// lastBlock returns the block of the last n bytes of src, fewer than 64, with the
+// three bytes before it, filled up with white space in buf.
+//
+// NOTE: copied with vectors, for the built-in copy uses SSE instructions, which
+// cost hundreds of cycles among AVX instructions.
+func lastBlock(src []byte, n int, buf *[67 + 64]byte) *[67]byte {
+	end := (*[67]byte)(src[len(src)-67:])
+	archsimd.LoadUint8x32((*[32]byte)(end[0:])).Store((*[32]byte)(buf[0:]))
+	archsimd.LoadUint8x32((*[32]byte)(end[32:])).Store((*[32]byte)(buf[32:]))
+	archsimd.LoadUint8x32((*[32]byte)(end[35:])).Store((*[32]byte)(buf[35:]))
+	space := archsimd.LoadUint8x32(&allSpaces)
+	space.Store((*[32]byte)(buf[67:]))
+	space.Store((*[32]byte)(buf[99:]))
+	return (*[67]byte)(buf[blockSize-n:])
+}
 
 // readBrackets opens and closes the brackets of a block at marks; n of at most
 // limit are open. It returns how many are open then, and 0, or the number of
@@ -218,6 +249,46 @@ func readBrackets(marks uint64, block *[67]byte, n, limit int, kinds *[MaxDepth]
 		return 0, -1
 	}
 	return n, 0
+}
+
+// vectorLine is lineLen for at least 33 bytes, which also reports whether there
+// is one of the tellingKeys in the line. What it says of a line without an end is
+// of no use.
+func vectorLine(p []byte) (n int, tells bool) {
+	lf, cr := archsimd.LoadUint8x32(&allLF), archsimd.LoadUint8x32(&allCR)
+	quote := archsimd.LoadUint8x32(&allQuotes)
+	e, f := archsimd.LoadUint8x32(&allE), archsimd.LoadUint8x32(&allF)
+	s, u := archsimd.LoadUint8x32(&allS), archsimd.LoadUint8x32(&allU)
+	last := len(p) - 33 // where the last block of 32 bytes begins
+	for i, skip := 0, 0; ; i += 32 {
+		if i > last {
+			// The last block again takes in bytes that were seen.
+			if i == last+32 {
+				break
+			}
+			i, skip = last, i-last
+		}
+		a := archsimd.LoadUint8x32((*[32]byte)(p[i:]))
+		b := archsimd.LoadUint8x32((*[32]byte)(p[i+1:]))
+		letters := b.Equal(e).Or(b.Equal(f)).Or(b.Equal(s).Or(b.Equal(u)))
+		keys := a.Equal(quote).And(letters).ToBits() >> skip << skip
+		ends := a.Equal(lf).Or(a.Equal(cr)).ToBits() >> skip << skip
+		if ends != 0 {
+			keys &= ends ^ (ends - 1)
+		}
+		for ; keys != 0 && !tells; keys &= keys - 1 {
+			tells = tellingKey(p[i+bits.TrailingZeros32(keys):])
+		}
+		if ends != 0 {
+			archsimd.ClearAVXUpperBits()
+			return i + bits.TrailingZeros32(ends), tells
+		}
+	}
+	archsimd.ClearAVXUpperBits()
+	if c := p[len(p)-1]; c == '\n' || c == '\r' {
+		return len(p) - 1, tells
+	}
+	return -1, false
 }
 
 // prefixXor sets each bit to the parity of the bits up to it.
@@ -334,7 +405,12 @@ var (
 	allQuotes  = filled('"')
 	allSlashes = filled('\\')
 	allSpaces  = filled(' ')
+	allLF      = filled('\n')
+	allCR      = filled('\r')
+	allE       = filled('e')
+	allF       = filled('f')
 	allN       = filled('n')
+	allS       = filled('s')
 	allU       = filled('u')
 	allOpen    = filled('{')
 	allShut    = filled('}')

@@ -13,3 +13,7 @@ type scratch struct {
 func vectorString([]byte, int) (end int, escaped, ok bool) { return 0, false, false }
 
 func vectorNested([]byte, int, int, *scratch) (end int, ok bool) { return 0, false }
+
+func vectorLine([]byte) (n int, tells bool) { return 0, false }
+
+func vectorKey([]byte, int) int { return 0 }
