@@ -124,7 +124,8 @@ func New(cfg *configs.Config, opts Options) (*Router, error) {
 }
 
 // Serve serves clients on data and operators on admin (which may be nil) until
-// Shutdown, and then returns nil.
+// Shutdown, and then returns nil. If a listener fails before, it shuts the
+// router down and returns the error.
 func (r *Router) Serve(data, admin net.Listener) error {
 	n := 1
 	failed := make(chan error, 2)
@@ -135,15 +136,17 @@ func (r *Router) Serve(data, admin net.Listener) error {
 	}
 	var first error
 	for range n {
-		if err := <-failed; err != nil && first == nil {
-			first = err
+		err := <-failed
+		if first == nil && !r.draining.Load() {
 			// One listener is lost: the other must not go on alone.
-			r.BeginDrain()
-			go func() { _ = r.Shutdown(context.Background()) }()
+			first = errors.Join(errListenerLost, err)
+			go func() { _ = r.Shutdown(context.Background()) }() // first says why
 		}
 	}
 	return first
 }
+
+var errListenerLost = errors.New("a listener ended before the router was shut down")
 
 // BeginDrain makes the router say that it is not ready and close each client
 // connection after the answer under way. It still serves.

@@ -54,9 +54,9 @@ func TestReadme(t *testing.T) {
 		t.Errorf("unexpected answer to a stream: %d %q", status, body)
 	}
 	// The line of a stream is written after its last byte.
-	for end := time.Now().Add(10 * time.Second); !strings.Contains(access.String(), "ttft_ms"); time.Sleep(time.Millisecond) {
+	for end := time.Now().Add(10 * time.Second); !strings.Contains(access.String(), "ttft_us"); time.Sleep(time.Millisecond) {
 		if time.Now().After(end) {
-			t.Fatalf("no access log line with ttft_ms: %s", access)
+			t.Fatalf("no access log line with ttft_us: %s", access)
 		}
 	}
 	same(t, "metrics", metricNames(readme), exported(t, admin))
