@@ -107,6 +107,7 @@ func TestB30_B32_B33_B36_OddStreamsPassUnchanged(t *testing.T) {
 		"8 MiB":        "data: " + strings.Repeat("a", 8<<20) + "\n\ndata: B\n\n",
 	} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			steps := []int{1, 2, 3, 5, 7}
 			if len(body) > 1000 {
 				steps = []int{1000, 16 << 10, 100001}
@@ -225,7 +226,7 @@ func TestB41_RefusedStream(t *testing.T) {
 
 func TestTimeouts(t *testing.T) {
 	s := startStandWith(t, sim.Options{Models: []string{simModel}, Words: 40}, func(c *configs.Config) {
-		c.Pools[0].Timeouts = configs.Timeouts{Connect: time.Second, FirstByte: 200 * time.Millisecond, BetweenEvents: 200 * time.Millisecond, Total: 2 * time.Second}
+		c.Pools[0].Timeouts = configs.Timeouts{Connect: time.Second, FirstByte: 150 * time.Millisecond, BetweenEvents: 150 * time.Millisecond, Total: time.Second}
 	})
 	for _, g := range streamed {
 		r := s.send("POST", g.path, g.body, "x-sim-fail: silence")
@@ -242,7 +243,7 @@ func TestTimeouts(t *testing.T) {
 		}
 	}
 	// Each pause is short enough, their sum is not.
-	if r := s.chat(streamed[0].body, "x-sim-pace: 100ms"); !strings.Contains(r.body, "paused for too long") {
+	if r := s.chat(streamed[0].body, "x-sim-pace: 50ms"); !strings.Contains(r.body, "paused for too long") {
 		t.Errorf("total: unexpected stream %q", r.body)
 	}
 }

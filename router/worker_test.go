@@ -145,7 +145,7 @@ func TestWorkerRefusesConnections(t *testing.T) {
 
 // Answers of every framing and size arrive whole.
 func TestAnswerFraming(t *testing.T) {
-	for _, size := range []int{0, 1, 1000, 16 << 10, 64 << 10, 64<<10 + 1, 300 << 10, 3 << 20} {
+	for _, size := range []int{0, 1, 16 << 10, 64 << 10, 64<<10 + 1, 1 << 20} {
 		body := strings.Repeat("0123456789abcdef", size/16+1)[:size]
 		chunks := ""
 		for rest := body; rest != ""; {
