@@ -24,38 +24,35 @@ func parseDecimal(b []byte) (d decimal, ok bool) {
 		d.neg = b[0] == '-'
 		i++
 	}
-	n := 0       // digits so far
-	whole := -1  // digits before the point
-	leading := 0 // digits before the first significant one
-	for ; i < len(b); i++ {
-		c := b[i] - '0'
-		if c < 10 {
-			n++
-			if c == 0 {
-				continue
-			}
-			if d.digits == 0 {
-				d.first, leading = i, n-1
-			}
-			d.digits, d.last = n-leading, i
-			continue
-		}
-		if b[i] != '.' || whole >= 0 {
-			break
-		}
-		whole = n
+	start := i
+	point := skipDigits(b, start)
+	end, n := point, point-start
+	if end < len(b) && b[end] == '.' {
+		end = skipDigits(b, point+1)
+		n += end - point - 1
 	}
 	if n == 0 {
 		return d, false
 	}
-	if whole < 0 {
-		whole = n
+	for d.first = start; d.first < end && (b[d.first] == '0' || b[d.first] == '.'); {
+		d.first++
 	}
-	d.point = int64(whole - leading)
-	if i == len(b) {
+	for d.last = end - 1; d.last > d.first && (b[d.last] == '0' || b[d.last] == '.'); {
+		d.last--
+	}
+	if d.first < end {
+		d.digits = d.last - d.first + 1
+		d.point = int64(point - d.first)
+		if d.first < point && d.last > point {
+			d.digits-- // the point
+		} else if d.first > point {
+			d.point++
+		}
+	}
+	if end == len(b) {
 		return d, true
 	}
-	exp, ok := parseExponent(b[i:])
+	exp, ok := parseExponent(b[end:])
 	d.point += exp
 	return d, ok
 }

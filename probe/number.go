@@ -39,7 +39,17 @@ func skipNumber(src []byte, i int) (int, Fault) {
 	return i, FaultNone
 }
 
+// skipDigits returns the offset of the first byte from i on that is not a digit.
 func skipDigits(src []byte, i int) int {
+	const sixes, zeros, threes = lowBits * 6, lowBits * 0xF0, lowBits * 0x30
+	for len(src)-i >= 8 {
+		// A digit is 0x30 to 0x39; six more and it is still 0x3_.
+		w := load64(src[i:])
+		if w&zeros != threes || (w+sixes)&zeros != threes {
+			break
+		}
+		i += 8
+	}
 	for i < len(src) && src[i]-'0' < 10 {
 		i++
 	}
@@ -116,7 +126,7 @@ func shortNumber(src []byte, i int) (x float64, end int, ok bool) {
 	}
 	start := i
 	m := uint64(0)
-	for ; i < len(src) && src[i]-'0' < 10; i++ {
+	for ; i < len(src) && src[i]-'0' < 10 && i < start+16; i++ {
 		m = m*10 + uint64(src[i]-'0')
 	}
 	digits := i - start
@@ -126,7 +136,7 @@ func shortNumber(src []byte, i int) (x float64, end int, ok bool) {
 	x = float64(m)
 	if src[i] == '.' {
 		point := i
-		for i++; i < len(src) && src[i]-'0' < 10; i++ {
+		for i++; i < len(src) && src[i]-'0' < 10 && i < start+17; i++ {
 			m = m*10 + uint64(src[i]-'0')
 		}
 		frac := i - point - 1

@@ -44,11 +44,10 @@ type Stream struct {
 	// ends and fails are what the unfinished event's name says.
 	ends, fails bool
 	named       bool
-	// mute reports that the line has none of the tellingKeys, quiet that held has
-	// none.
-	mute, quiet bool
-	started     bool // the first line is over
-	cr          bool // the last byte was a CR, whose LF may follow
+	// lineTells says what is known of the line, heldTells what of held.
+	lineTells, heldTells tells
+	started              bool // the first line is over
+	cr                   bool // the last byte was a CR, whose LF may follow
 }
 
 const (
@@ -92,7 +91,7 @@ func (s *Stream) Next(p []byte) (n int, event bool) {
 		line := p[n : n+size]
 		s.cr = p[n+size] == '\r'
 		n += size + 1
-		s.mute = !tells
+		s.lineTells = tells
 		if s.endLine(line) {
 			if s.cr && n < len(p) && p[n] == '\n' {
 				s.cr = false
@@ -118,16 +117,29 @@ func (s *Stream) End() {
 	s.endEvent()
 }
 
+// tells says whether one of the tellingKeys stands in a line.
+type tells uint8
+
+const (
+	tellsUnknown tells = iota
+	tellsNothing
+	tellsSomething
+)
+
 // nextLine returns the length of the first line of p without its end, or -1 if it
-// has none, and whether there may be one of the tellingKeys in it.
-func nextLine(p []byte) (n int, tells bool) {
+// has none, and whether it tells something.
+func nextLine(p []byte) (n int, t tells) {
 	if p[0] == '\n' || p[0] == '\r' { // Fast path: the end of an event
-		return 0, false
+		return 0, tellsNothing
 	}
-	if hasVectors && len(p) > 32 {
-		return vectorLine(p)
+	if !hasVectors || len(p) <= 32 {
+		return lineLen(p), tellsUnknown
 	}
-	return lineLen(p), true
+	n, something := vectorLine(p)
+	if something {
+		return n, tellsSomething
+	}
+	return n, tellsNothing
 }
 
 // lineLen returns the length of the first line of p without its end, or -1 if it
@@ -231,7 +243,7 @@ func (s *Stream) addData(value []byte, fresh bool) {
 	case s.skip, s.lost:
 		s.lost = true
 	case first && fresh:
-		s.held, s.quiet = value, s.mute
+		s.held, s.heldTells = value, s.lineTells
 		if value == nil {
 			s.held = noData
 		}
@@ -307,8 +319,8 @@ func (s *Stream) telling(data []byte) bool {
 			return true
 		}
 	}
-	if s.quiet && s.held != nil {
-		return false
+	if s.held != nil && s.heldTells != tellsUnknown {
+		return s.heldTells == tellsSomething
 	}
 	for {
 		n := bytes.IndexByte(data, '"')

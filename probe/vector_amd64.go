@@ -29,8 +29,9 @@ type vector = archsimd.Uint8x32
 
 // A scratch is what skipNested needs while it runs. It need not be cleared.
 type scratch struct {
-	kinds [MaxDepth]byte // of the open containers: their opening brackets
-	last  [67 + 64]byte  // the last bytes of a body, filled up with white space
+	kinds    [MaxDepth]byte // of the open containers: their opening brackets
+	brackets [MaxDepth / spillBits]uint32
+	last     [67 + 64]byte // the last bytes of a body, filled up with white space
 }
 
 // bitsOf joins the masks of both halves of a block.
@@ -137,7 +138,9 @@ func vectorNested(src []byte, start, depth int, tmp *scratch) (end int, ok bool)
 	if start < 3 {
 		return 0, false
 	}
-	n := 0 // open brackets
+	var open brackets
+	open.spilled = &tmp.brackets
+	open.limit = MaxDepth - depth
 	quote, slash := archsimd.LoadUint8x32(&allQuotes), archsimd.LoadUint8x32(&allSlashes)
 	space, line := archsimd.LoadUint8x32(&allSpaces).AsInt8x32(), archsimd.LoadUint8x32(&allN)
 	var escape, hex, wide uint64 // what one block leaves to the next
@@ -183,9 +186,11 @@ func vectorNested(src []byte, start, depth int, tmp *scratch) (end int, ok bool)
 		}
 		if ^inside != 0 {
 			bad |= classBits(a, b, &plainLow, &plainHigh) &^ inside
-			if marks := bracketBits(a, b) &^ inside; marks != 0 {
-				var at int
-				if n, at = readBrackets(marks, block, n, MaxDepth-depth, &tmp.kinds); at != 0 {
+			opens, shuts := bracketBits(a, b)
+			if opens, shuts = opens&^inside, shuts&^inside; opens|shuts != 0 {
+				curly := archsimd.LoadUint8x32(&allSpaces) // the bit that '{' has and '[' has not
+				curlies := bitsOf(a.And(curly).Equal(curly), b.And(curly).Equal(curly))
+				if at := open.read(opens, shuts, curlies); at != 0 {
 					if at < 0 || bad<<uint(blockSize-at) != 0 {
 						archsimd.ClearAVXUpperBits()
 						return 0, false
@@ -217,38 +222,6 @@ func lastBlock(src []byte, n int, buf *[67 + 64]byte) *[67]byte {
 	space.Store((*[32]byte)(buf[67:]))
 	space.Store((*[32]byte)(buf[99:]))
 	return (*[67]byte)(buf[blockSize-n:])
-}
-
-// readBrackets opens and closes the brackets of a block at marks; n of at most
-// limit are open. It returns how many are open then, and 0, or the number of
-// bytes up to the bracket that closed the last one, or -1 for a fault.
-//
-// NOTE: kept free of branches that depend on the input, but for the end: each
-// bracket reads and writes the slot that it opens or closes, and what it reads
-// counts only if it closes. Nor is it TrailingZeros64 that finds the next one: BSF
-// waits for the last value of its target register, which ties the turns together.
-func readBrackets(marks uint64, block *[67]byte, n, limit int, kinds *[MaxDepth]byte) (open, end int) {
-	wrong := byte(0)
-	for marks != 0 {
-		at := bits.OnesCount64((marks - 1) &^ marks)
-		marks &= marks - 1
-		c := block[3+at&63]
-		opens := int(c >> 1 & 1) // '[' and '{' have this bit, ']' and '}' have not
-		n += opens<<1 - 1
-		slot := &kinds[(n-opens)&(MaxDepth-1)]
-		wrong |= (*slot ^ c) &^ (c << 4)
-		*slot = c
-		if uint(n-1) >= uint(limit) {
-			if n == 0 && wrong&0x20 == 0 {
-				return 0, at + 1
-			}
-			return 0, -1
-		}
-	}
-	if wrong&0x20 != 0 {
-		return 0, -1
-	}
-	return n, 0
 }
 
 // vectorLine is lineLen for at least 33 bytes, which also reports whether there
@@ -345,12 +318,12 @@ func oddBytes(block *[67]byte, carry uint64) (controls, next uint64, sound bool)
 	return controls, wide >> (blockSize - 3), utf8Errors(block, 0).Or(utf8Errors(block, 32)).IsZero()
 }
 
-// bracketBits returns the bytes that are brackets.
-func bracketBits(a, b vector) uint64 {
+// bracketBits returns the bytes that are opening and closing brackets.
+func bracketBits(a, b vector) (opens, shuts uint64) {
 	space := archsimd.LoadUint8x32(&allSpaces)
 	open, shut := archsimd.LoadUint8x32(&allOpen), archsimd.LoadUint8x32(&allShut)
 	a, b = a.Or(space), b.Or(space) // makes '[' '{' and ']' '}'
-	return bitsOf(a.Equal(open).Or(a.Equal(shut)), b.Equal(open).Or(b.Equal(shut)))
+	return bitsOf(a.Equal(open), b.Equal(open)), bitsOf(a.Equal(shut), b.Equal(shut))
 }
 
 // classBits returns the bytes that are not in a class: those whose entries in the

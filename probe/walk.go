@@ -5,46 +5,47 @@ package probe
 // stack of its user.
 type walker struct {
 	s      scanner
-	i      int    // where to read on
+	i      int    // where to read on, 0 before the opening bracket
 	m      Member // the present member or element
-	first  bool
-	close  byte // the closing bracket
-	closed bool // the closing bracket was read, everything before it was sound
+	open   byte   // the opening bracket
+	closed bool   // the closing bracket was read, everything before it was sound
 }
 
 // walk starts at src, which begins with the bracket open, '{' or '[', white space
 // before it allowed. Of anything else there is nothing to walk over.
+//
+// NOTE: kept simple to keep it inlinable.
 func walk(src []byte, open byte, tmp *scratch) walker {
-	i := skipSpace(src, 0)
-	w := walker{s: scanner{src: src, tmp: tmp}, i: i + 1, first: true}
-	if i < len(src) && src[i] == open {
-		w.close = open + 2 // '[' and ']', '{' and '}' are two apart
-	}
-	return w
+	return walker{s: scanner{src: src, tmp: tmp}, open: open}
 }
 
 // next moves on to the next member or element.
 func (w *walker) next() bool {
 	src := w.s.src
+	first := w.i == 0
 	i := skipSpace(src, w.i)
-	if w.close == 0 || i >= len(src) {
+	if i >= len(src) {
 		return false
 	}
-	c := src[i]
+	if first {
+		if src[i] != w.open {
+			return false
+		}
+		i = skipSpace(src, i+1)
+	}
 	switch {
-	case c == w.close:
+	case i < len(src) && src[i] == w.open+2: // '[' and ']', '{' and '}' are two apart
 		w.i, w.closed = i+1, true
 		return false
-	case w.first:
-		w.first = false
-	case c != ',':
+	case first:
+	case src[i] != ',':
 		return false
 	default:
 		i = skipSpace(src, i+1)
 	}
 	w.m = Member{}
 	f := FaultNone
-	if w.close == '}' {
+	if w.open == '{' {
 		i, f = w.s.key(i, &w.m)
 	}
 	if f == FaultNone {

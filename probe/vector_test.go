@@ -1,0 +1,57 @@
+package probe
+
+import (
+	"bytes"
+	"math/rand"
+	"testing"
+)
+
+// TestDeepBrackets walks through random brackets of all depths on both paths, with
+// a fault now and then.
+func TestDeepBrackets(t *testing.T) {
+	rnd := rand.New(rand.NewSource(5))
+	var fast, slow scratch
+	ends, depths := 0, 0
+	for range 3000 {
+		src := []byte("    ")
+		var open []byte
+		up := rnd.Intn(60) + 25 // per cent that open
+		for size := 4 + rnd.Intn(3000); len(src) < size; {
+			switch {
+			case len(open) == 0 || rnd.Intn(100) < up && len(open) < MaxDepth:
+				kind := "[{"[rnd.Intn(2)]
+				src, open = append(src, kind), append(open, kind)
+			case rnd.Intn(8) == 0:
+				src = append(src, ", 1"[:rnd.Intn(4)]...)
+			default:
+				src, open = append(src, open[len(open)-1]+2), open[:len(open)-1]
+			}
+			depths = max(depths, len(open))
+			if rnd.Intn(500) == 0 {
+				up = rnd.Intn(100)
+			}
+		}
+		for ; len(open) > 0; open = open[:len(open)-1] {
+			src = append(src, open[len(open)-1]+2)
+		}
+		if rnd.Intn(3) == 0 {
+			src[4+rnd.Intn(len(src)-4)] = "[]{}"[rnd.Intn(4)]
+		}
+		src = append(src, bytes.Repeat([]byte(" "), 64)...)
+		if src[4] != '[' && src[4] != '{' {
+			continue
+		}
+		depth := rnd.Intn(3) * 100
+		end, f := skipNested(src, 4, depth, &fast)
+		wantEnd, want := portableNested(src, 4, depth, &slow)
+		if end != wantEnd || f != want {
+			t.Fatalf("unexpected end of %s; got %d %v; want %d %v", src, end, f, wantEnd, want)
+		}
+		if f == FaultNone {
+			ends++
+		}
+	}
+	if ends < 500 || depths < 400 {
+		t.Errorf("unexpected input: %d sound ones, %d deep", ends, depths)
+	}
+}
