@@ -2,6 +2,7 @@ package upstream
 
 import (
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"sync/atomic"
 )
@@ -12,8 +13,9 @@ const (
 	RoundRobin = "round_robin"
 	// Random takes any worker.
 	Random = "random"
-	// LeastRequests takes a worker with the fewest requests under way, and
-	// any of them where there are several.
+	// LeastRequests takes a worker with the fewest requests under way, any of
+	// them where there are several. In a pool of more than exactWorkers it is
+	// the least loaded of a random sample.
 	LeastRequests = "least_requests"
 )
 
@@ -51,15 +53,53 @@ func (r random) choose() *Worker { return r[rand.IntN(len(r))] }
 
 type leastRequests []*Worker
 
-// choose starts at a random worker, so that equals share the requests.
+const (
+	// exactWorkers is the largest pool whose every worker is looked at for a
+	// choice. What is read lies in a cache line of its own for each worker, so
+	// that the whole of a fleet would cost microseconds.
+	exactWorkers = 64
+	// sampled is how many workers are drawn of a larger pool, to take the least
+	// loaded of them. It keeps the largest load within two requests of the
+	// mean, and does not send everything to one that has just become free.
+	sampled = 8
+)
+
 func (l leastRequests) choose() *Worker {
-	start := rand.IntN(len(l))
-	best := l[start]
-	least := best.load.Load()
-	for i := start + 1; i < start+len(l) && least > 0; i++ {
-		w := l[i%len(l)]
-		if n := w.load.Load(); n < least {
-			best, least = w, n
+	if len(l) > exactWorkers {
+		return l.sample()
+	}
+	// Equals are drawn for. To begin at a random place and take the first of
+	// them would favour one that stands behind workers with more requests.
+	var equals [exactWorkers]uint8
+	n := 0
+	least := int64(math.MaxInt64)
+	for i, w := range l {
+		load := w.load.Load()
+		if load > least {
+			continue
+		}
+		if load < least {
+			least, n = load, 0
+		}
+		equals[n] = uint8(i)
+		n++
+	}
+	return l[equals[rand.IntN(n)]]
+}
+
+// sample returns the least loaded of a few workers drawn at random.
+func (l leastRequests) sample() *Worker {
+	var best *Worker
+	least := int64(math.MaxInt64)
+	for range sampled / 2 {
+		// The halves of one random number scaled to the pool (Lemire): how far
+		// that is from even is beyond measuring at any size of a pool.
+		r := rand.Uint64()
+		for _, half := range [...]uint64{r >> 32, r & math.MaxUint32} {
+			w := l[half*uint64(len(l))>>32]
+			if load := w.load.Load(); load < least {
+				best, least = w, load
+			}
 		}
 	}
 	return best

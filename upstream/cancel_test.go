@@ -95,7 +95,7 @@ func TestCancel_BeforeDoAndAfterEnd(t *testing.T) {
 // TestCancel_Race cancels at no particular time.
 func TestCancel_Race(t *testing.T) {
 	e := play(t, always(chunkedHead+strings.Repeat("2\r\nok\r\n", 10)+"0\r\n\r\n"))
-	w := newTestWorker(t, e.url, Timeouts{FirstByte: time.Hour, BetweenEvents: time.Nanosecond * 8e12, Total: 3 * time.Hour})
+	w := newTestWorker(t, e.url, Timeouts{FirstByte: time.Hour, BetweenEvents: 2 * time.Hour, Total: 3 * time.Hour})
 	var x Exchange
 	for i := range 500 {
 		ended := make(chan struct{})

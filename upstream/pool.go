@@ -78,8 +78,9 @@ func (p *Pool) Pick() *Worker {
 	return w
 }
 
-// Close closes the rested connections and waits for the pool's goroutine.
-// Exchanges under way go on; their connections are closed when they end.
+// Close closes the rested connections and waits for the pool's goroutine. It
+// must be called once. Exchanges under way go on; their connections are closed
+// when they end.
 func (p *Pool) Close() {
 	close(p.stop)
 	p.done.Wait()

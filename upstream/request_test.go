@@ -153,7 +153,7 @@ func TestRequest_Huge(t *testing.T) {
 		body[i] = byte(i * i >> 8)
 	}
 	req := post()
-	req.Body = [][]byte{body[:100], nil, body[100 : 3<<20], []byte{}, body[3<<20:]}
+	req.Body = [][]byte{body[:100], nil, body[100 : 3<<20], {}, body[3<<20:]}
 	req.Length = size
 	want := sha256.Sum256(body)
 	var x Exchange
@@ -195,7 +195,9 @@ func TestRequest_Refused(t *testing.T) {
 			if err != nil || status != 413 || body != "too large" {
 				t.Fatalf("unexpected answer; got %d %q, %v; want 413", status, body, err)
 			}
-			wantIdle(t, w, 0)
+			if name != "reads on" { // which may have read all of it
+				wantIdle(t, w, 0)
+			}
 			wantAccepted(t, e, 1)
 		})
 	}

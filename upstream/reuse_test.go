@@ -223,9 +223,10 @@ func TestB50_NoResendAfterFirstByteOrTimeout(t *testing.T) {
 					second(p)
 				}
 			}, always(okAnswer))
-			w := newTestWorker(t, e.url, limits)
+			w := newTestWorker(t, e.url, Timeouts{})
 			var x Exchange
 			mustDo(t, &x, w, "ok")
+			w.timeouts = limits
 			_, _, err := do(&x, w, post("{}"))
 			wantFault(t, err, want)
 			wantAccepted(t, e, 1)
@@ -234,5 +235,5 @@ func TestB50_NoResendAfterFirstByteOrTimeout(t *testing.T) {
 	f("one byte", Timeouts{}, FaultClosed, func(p *peer) { p.send("H") })
 	f("interim answer", Timeouts{}, FaultClosed, func(p *peer) { p.send("HTTP/1.1 100 Continue\r\n\r\n") })
 	f("first byte", Timeouts{FirstByte: 100 * time.Millisecond}, FaultFirstByte, (*peer).wait)
-	f("total", Timeouts{Total: 500 * time.Millisecond}, FaultTotal, (*peer).wait)
+	f("total", Timeouts{Total: 100 * time.Millisecond}, FaultTotal, (*peer).wait)
 }

@@ -98,7 +98,6 @@ func TestTimeout(t *testing.T) {
 	f("total before the head", Timeouts{Total: short}, FaultTotal, silent)
 	f("total, far first byte", Timeouts{FirstByte: time.Hour, Total: short}, FaultTotal, silent)
 	f("between, no other", Timeouts{BetweenEvents: short}, FaultBetween, headOnly)
-	f("between, same first byte", Timeouts{FirstByte: short, BetweenEvents: short}, FaultBetween, headAndBody)
 	f("between, longer first byte", Timeouts{FirstByte: time.Hour, BetweenEvents: short, Total: time.Hour}, FaultBetween, headAndBody)
 	f("total in the body", Timeouts{FirstByte: time.Hour, BetweenEvents: time.Hour, Total: short}, FaultTotal, headAndBody)
 	f("total in the body, no other", Timeouts{Total: short}, FaultTotal, headAndBody)
@@ -126,33 +125,33 @@ func TestTimeout(t *testing.T) {
 	f("head that drips", Timeouts{FirstByte: short}, FaultFirstByte, drip("HTTP/1.1 200 OK\r\nX: ", "x"))
 }
 
-// A pause may be as long as the limit each time, and a first-byte limit is of
-// no account once the head is here.
-func TestTimeout_BodyOutlivesFirstByte(t *testing.T) {
-	const short = 100 * time.Millisecond
-	head := make(chan struct{})
-	e := play(t, func(p *peer) {
-		_, _, _ = p.request()
-		p.send("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\no")
-		<-head
-		time.Sleep(2 * short)
-		p.send("k")
-		p.wait()
-	})
-	f := func(between time.Duration) {
-		w := newTestWorker(t, e.url, Timeouts{FirstByte: patience, BetweenEvents: between})
-		w.timeouts.FirstByte = short
+// TestTimeout_OfTheHeadEndsWithIt has the first-byte limit pass while the body
+// is under way.
+func TestTimeout_OfTheHeadEndsWithIt(t *testing.T) {
+	for _, between := range []time.Duration{0, time.Hour} {
+		more := make(chan struct{})
+		e := play(t, func(p *peer) {
+			_, _, _ = p.request()
+			p.send("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\no")
+			<-more
+			p.send("k")
+			p.wait()
+		})
+		w := newTestWorker(t, e.url, Timeouts{FirstByte: time.Hour, BetweenEvents: between})
 		var x Exchange
-		defer x.Close()
 		if err := x.Do(w, post("{}")); err != nil {
 			t.Fatal(err)
 		}
-		close(head)
+		if err := x.conn.nc.SetDeadline(past); err != nil { // that of the head
+			t.Fatal(err)
+		}
+		close(more)
 		if body, err := readAll(&x); body != "ok" || err != nil {
 			t.Fatalf("unexpected body; got %q, %v; want %q", body, err, "ok")
 		}
+		x.Close()
+		wantIdle(t, w, 1)
 	}
-	f(0)
 }
 
 // ETIMEDOUT comes from keep-alive probes that nobody answered. It is a broken

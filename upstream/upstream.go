@@ -18,8 +18,8 @@ import (
 )
 
 // Request is what one exchange sends. All of it is the caller's memory, which
-// must not change until Exchange.Close; the same Request may be sent again to
-// another worker.
+// must not change until Exchange.Do returns; the same Request may be sent again
+// to another worker.
 type Request struct {
 	// Method and Target are written as they are. Target is the raw request
 	// target in origin form.
@@ -37,8 +37,8 @@ type Request struct {
 // Fault is the kind of a failed exchange.
 type Fault uint8
 
-// The faults. They say what the router may do next: only FaultConnect is
-// certain not to have reached the engine.
+// The faults. They say what the router may do next: with FaultConnect no engine
+// has begun with the request.
 const (
 	// FaultConnect: no connection to the worker could be made.
 	FaultConnect Fault = iota + 1

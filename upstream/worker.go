@@ -2,9 +2,12 @@ package upstream
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net"
 	"net/url"
+	"strconv"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -37,19 +40,34 @@ type Worker struct {
 	closed bool
 }
 
+// newWorker takes http://host:port, port 80 where none is given. host is a name,
+// an IPv4 address or an IPv6 address in brackets.
 func newWorker(raw string, t Timeouts) (*Worker, error) {
+	const form = "worker url must be http://host:port"
+	if strings.Contains(raw, "@") { // and is not echoed
+		return nil, errors.New(form + " without a user or password")
+	}
 	u, err := url.Parse(raw)
-	if err != nil {
-		return nil, fmt.Errorf("cannot parse worker url: %w", err)
+	if err != nil || u.Hostname() == "" {
+		return nil, fmt.Errorf("%s, got %q", form, raw)
 	}
-	if u.Scheme != "http" || u.Host == "" || (u.Path != "" && u.Path != "/") || u.RawQuery != "" || u.User != nil {
-		return nil, fmt.Errorf("worker url %q must be http://host:port", raw)
+	bare := url.URL{Scheme: "http", Host: u.Host}
+	if !strings.EqualFold(strings.TrimSuffix(raw, "/"), bare.String()) {
+		return nil, fmt.Errorf("%s, got %q", form, raw)
 	}
-	addr := u.Host
-	if u.Port() == "" {
-		addr = net.JoinHostPort(u.Hostname(), "80")
+	port := "80"
+	if strings.HasSuffix(u.Host, ":") || u.Port() != "" {
+		port = u.Port()
+		if n, err := strconv.ParseUint(port, 10, 16); err != nil || n == 0 {
+			return nil, fmt.Errorf("%s with a port from 1 to 65535, got %q", form, raw)
+		}
 	}
-	return &Worker{url: "http://" + u.Host, addr: addr, host: []byte(u.Host), timeouts: t}, nil
+	// The zone of an address is of no meaning to the worker (RFC 6874 section 4).
+	host := u.Host
+	if i := strings.IndexByte(host, '%'); i >= 0 {
+		host = host[:i] + host[strings.LastIndexByte(host, ']'):]
+	}
+	return &Worker{url: bare.String(), addr: net.JoinHostPort(u.Hostname(), port), host: []byte(host), timeouts: t}, nil
 }
 
 // URL returns the worker's base URL, its identity in logs and metrics.
