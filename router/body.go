@@ -60,10 +60,7 @@ func grow(b *[]byte, limit int64) *[]byte {
 	return &bigger
 }
 
-var (
-	errTooLarge = errors.New("body is larger than the limit")
-	errCorrupt  = errors.New("body does not decode")
-)
+var errTooLarge = errors.New("body is larger than the limit")
 
 // readAll reads r to its end into b, which must be empty, up to limit bytes.
 // It returns the buffer that holds the bytes, which may be another than b, with
@@ -99,7 +96,7 @@ func (q *request) readBody(limit int64) bool {
 	}
 	stream := q.ctx.RequestBodyStream()
 	if stream == nil {
-		q.body = nil
+		q.body, q.bodyRead = nil, true
 		return true
 	}
 	b, err := readAll(stream, getBuffer(int(length)), limit)
@@ -117,6 +114,7 @@ func (q *request) readBody(limit int64) bool {
 		q.ctx.SetConnectionClose()
 		return q.refuse(fasthttp.StatusBadRequest, codeBadRequest, "invalid request: cannot read the body", "")
 	}
+	q.bodyRead = true
 	q.bytesIn = len(*b)
 	q.holdBody(b)
 	return q.decodeBody(limit)
@@ -141,9 +139,11 @@ func (q *request) tooLarge() bool {
 	return q.refuse(fasthttp.StatusRequestEntityTooLarge, codePayloadTooLarge, tooLargeText, "")
 }
 
-// Bounds of what is read and thrown away of a request that was refused before
-// it was read.
 const (
+	// drained is the largest unread body that is left to fasthttp to read and
+	// throw away, so that the connection may go on.
+	drained = 64 << 10
+	// Bounds of what is thrown away of a larger one.
 	lingerBytes = 64 << 20
 	lingerTime  = 2 * time.Second
 )

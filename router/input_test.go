@@ -63,6 +63,9 @@ func TestB23_ByteOrderMarkIsStripped(t *testing.T) {
 	if got := string(s.received()[0].Body); got != `{"temperature":1,"model":"sim-8b","messages":[]}` {
 		t.Errorf("unexpected body at the engine: %s", got)
 	}
+	if r := s.chat("\xef\xbb\xbf\xef\xbb\xbf" + `{"model":"sim-8b","messages":[]}`); r.status != 400 {
+		t.Errorf("two marks: unexpected answer %d %s", r.status, r.body)
+	}
 }
 
 func TestContentTypes(t *testing.T) {
@@ -224,6 +227,23 @@ func TestB28_BodyOverTheLimit(t *testing.T) {
 	}
 	if got := s.received(); len(got) != 1 {
 		t.Errorf("unexpected requests at the engine: %d", len(got))
+	}
+}
+
+// A refusal reaches a client that is still sending a body nobody will read.
+func TestRefusalBeforeTheBodyIsReadable(t *testing.T) {
+	s := startStand(t, nil)
+	big := strings.Repeat("x", 8<<20)
+	for range 5 {
+		for path, want := range map[string]int{"/v1/nope": 404, "/v1/models": 405, "/v1/messages/batches": 404} {
+			r := s.send("POST", path, big)
+			if anthropic := strings.HasPrefix(r.body, `{"type":"error"`); r.status != want || anthropic != (path == "/v1/messages/batches") {
+				t.Errorf("%s: unexpected answer %d %s", path, r.status, r.body)
+			}
+		}
+		if r := s.chat(big, "Content-Type: image/png"); r.status != 415 {
+			t.Errorf("unexpected answer %d %s", r.status, r.body)
+		}
 	}
 }
 

@@ -39,6 +39,7 @@ type request struct {
 	connection []byte // the client's Connection options
 	bodyBuffer *[]byte
 	body       []byte
+	bodyRead   bool // to its end
 	bytesIn    int
 	decoded    bool // the body is no longer under its Content-Encoding
 	hasBody    bool
@@ -152,6 +153,10 @@ func (q *request) read() bool {
 		return true
 	}
 	q.body = probe.TrimBOM(q.body)
+	if len(probe.TrimBOM(q.body)) < len(q.body) {
+		// Scan passes over a mark, too, and a second one must not be forwarded.
+		return q.refuse(fasthttp.StatusBadRequest, codeBadRequest, notObjectText, "")
+	}
 	fault := probe.Scan(q.body, q.endpoint.surface, q.snap.numbers, &q.scan)
 	if fault == probe.FaultNone {
 		q.plan.Reset(&q.scan)
@@ -331,8 +336,14 @@ func (q *request) canceled() {
 // returns false, for the steps of serve.
 func (q *request) refuse(status int, code errorCode, msg, param string) bool {
 	sh := shapeOpenAI
-	if q.endpoint != nil {
+	switch {
+	case q.endpoint != nil:
 		sh = shapeOf(q.endpoint.surface)
+	case bytes.HasPrefix(q.path, []byte("/v1/messages/")):
+		sh = shapeAnthropic
+	}
+	if n := q.ctx.Request.Header.ContentLength(); !q.bodyRead && (n > drained || n == -1) {
+		closeAfter(q.ctx)
 	}
 	writeError(q.ctx, sh, status, code, msg, param)
 	q.ctx.Response.Header.SetBytesKV(nameRequestID, q.id)
