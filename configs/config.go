@@ -92,6 +92,12 @@ type Pool struct {
 	Workers []Worker `koanf:"workers"`
 	// Timeouts bound each request to a worker of the pool.
 	Timeouts Timeouts `koanf:"timeouts"`
+	// Health says how workers are asked whether they are well.
+	Health Health `koanf:"health"`
+	// Breaker says when a worker that fails requests is left alone.
+	Breaker Breaker `koanf:"breaker"`
+	// Retry says how often a request that failed is sent to another worker.
+	Retry Retry `koanf:"retry"`
 }
 
 // Worker is one engine.
@@ -112,6 +118,52 @@ type Timeouts struct {
 	BetweenEvents time.Duration `koanf:"between_events"`
 	// Total bounds the whole, from the connection to the last byte. Default 1h.
 	Total time.Duration `koanf:"total"`
+}
+
+// Health says how workers are asked whether they are well. A worker is well
+// until probes say otherwise.
+type Health struct {
+	// Path is the request target of a probe, a GET. An answer below 500 is a
+	// good one. Default /health.
+	Path string `koanf:"path"`
+	// Interval is the time between two probes of a worker, give or take a
+	// tenth. Zero turns probes off. Default 5s.
+	Interval time.Duration `koanf:"interval"`
+	// Timeout bounds one probe, at least 1ms. Default 2s.
+	Timeout time.Duration `koanf:"timeout"`
+	// UnhealthyAfter is the number of bad probes in a row, at least 1, after
+	// which a worker gets no requests. Default 3.
+	UnhealthyAfter int `koanf:"unhealthy_after"`
+	// HealthyAfter is the number of good ones in a row, at least 1, after which
+	// it gets requests again. Default 2.
+	HealthyAfter int `koanf:"healthy_after"`
+	// FailOpen sends requests to any worker when none is well, instead of
+	// answering 503. Default false.
+	FailOpen bool `koanf:"fail_open"`
+}
+
+// Breaker says when a worker that fails requests is left alone. What counts is
+// no connection, no or a broken answer, a timeout and a status of 500 and
+// above, but not 503.
+type Breaker struct {
+	// Failures is the number of failures in a row after which a worker gets no
+	// requests. Zero turns the breaker off. Default 5.
+	Failures int `koanf:"failures"`
+	// Cooldown is how long, at least 1ms. Then one request tries the worker.
+	// Default 30s.
+	Cooldown time.Duration `koanf:"cooldown"`
+}
+
+// Retry says how often a request that failed is sent to another worker: for no
+// connection, one that closed or stayed silent before the answer, and 502, 503
+// and 504; never after a byte of an answer has reached the client.
+type Retry struct {
+	// Attempts bounds the tries of a request, the first included, 0 to 10: 0
+	// and 1 both mean one. Default 2.
+	Attempts int `koanf:"attempts"`
+	// Budget bounds retries to this share of the pool's requests, 0 to 1.
+	// Default 0.2.
+	Budget float64 `koanf:"budget"`
 }
 
 // Log is the router's own log and the access log, both on standard error.

@@ -42,5 +42,14 @@ func DefaultPool() Pool {
 			BetweenEvents: 60 * time.Second,
 			Total:         time.Hour,
 		},
+		Health: Health{
+			Path:           "/health",
+			Interval:       5 * time.Second,
+			Timeout:        2 * time.Second,
+			UnhealthyAfter: 3,
+			HealthyAfter:   2,
+		},
+		Breaker: Breaker{Failures: 5, Cooldown: 30 * time.Second},
+		Retry:   Retry{Attempts: 2, Budget: 0.2},
 	}
 }

@@ -303,6 +303,8 @@ func (s *setting) node(t reflect.Type, path string, faults *Faults) *node {
 		if v, ok := integer(s.text, 10); ok {
 			n.kind, n.value = kindInt, v
 		}
+	case t.Kind() == reflect.Float64 && json.Valid([]byte(s.text)):
+		return parseJSONText(s.text, s.origin, path, faults)
 	case t.Kind() == reflect.Interface:
 		if json.Valid([]byte(s.text)) || strings.HasPrefix(s.text, "{") || strings.HasPrefix(s.text, "[") {
 			return parseJSONText(s.text, s.origin, path, faults)

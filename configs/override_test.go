@@ -49,6 +49,8 @@ func TestB80_EnvSetsKeys(t *testing.T) {
 		func(c *Config) any { return c.Pools[1].Workers }, []Worker{{"http://h:1"}, {"http://h:2"}})
 	f(`SLUICE_POOLS__LLAMA_3_1__ALIASES={"A.b/C": "m1"}`, func(c *Config) any { return c.Pools[0].Aliases }, map[string]string{"A.b/C": "m1"})
 	f("SLUICE_POOLS__LLAMA_3_1__ALIASES__SMALL_1=m1", func(c *Config) any { return c.Pools[0].Aliases }, map[string]string{"small-1": "m1"})
+	f("SLUICE_POOLS__QWEN__RETRY__BUDGET=0.5", func(c *Config) any { return c.Pools[1].Retry.Budget }, 0.5)
+	f("SLUICE_POOLS__QWEN__RETRY__BUDGET=1", func(c *Config) any { return c.Pools[1].Retry.Budget }, 1.0)
 	f("SLUICE_POOLS=[]", func(c *Config) any { return len(c.Pools) }, 0)
 
 	// the contract

@@ -73,6 +73,8 @@ func (r *reader) value(n *node, t reflect.Type, path string) (v any, ok bool) {
 		return r.boolean(n, path)
 	case reflect.Int:
 		return r.integer(n, path)
+	case reflect.Float64:
+		return r.number(n, path)
 	}
 	panic("BUG: the configuration has a field of type " + t.String())
 }
@@ -210,6 +212,18 @@ func (r *reader) integer(n *node, path string) (any, bool) {
 	}
 	r.set(n, path)
 	return i, true
+}
+
+func (r *reader) number(n *node, path string) (any, bool) {
+	f, ok := n.value.(float64)
+	if i, whole := n.value.(int); whole {
+		f, ok = float64(i), true
+	}
+	if !ok {
+		return r.fail(n, path, "must be a number, got "+n.describe())
+	}
+	r.set(n, path)
+	return f, true
 }
 
 func (r *reader) duration(n *node, path string) (any, bool) {

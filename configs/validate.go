@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"sluice/policy"
 )
@@ -172,12 +173,8 @@ func (v *validator) contract(c *SamplingContract) {
 }
 
 func (v *validator) sim(s *Sim) {
-	if s.Engines < 1 || s.Engines > 64 {
-		v.fail("sim.engines", "must be from 1 to 64, got %d", s.Engines)
-	}
-	if s.Words < 1 || s.Words > 1<<20 {
-		v.fail("sim.words", "must be from 1 to %d, got %d", 1<<20, s.Words)
-	}
+	v.within("sim.engines", s.Engines, 1, 64)
+	v.within("sim.words", s.Words, 1, 1<<20)
 }
 
 func (v *validator) pools(pools []Pool) {
@@ -202,6 +199,39 @@ func (v *validator) pools(pools []Pool) {
 			catchAll = path
 		}
 		v.workers(p.Workers, path+".workers")
+		v.failures(p, path)
+	}
+}
+
+// failures checks what a pool does about workers that fail.
+func (v *validator) failures(p *Pool, path string) {
+	h := &p.Health
+	if !strings.HasPrefix(h.Path, "/") || strings.ContainsFunc(h.Path, func(r rune) bool { return r <= ' ' || r > '~' || r == '#' }) {
+		v.fail(path+".health.path", "must be a path such as /health, got %s", quote(h.Path))
+	}
+	v.atLeast(path+".health.timeout", h.Timeout, time.Millisecond)
+	if h.Interval != 0 {
+		v.atLeast(path+".health.interval", h.Interval, time.Millisecond)
+	}
+	v.within(path+".health.unhealthy_after", h.UnhealthyAfter, 1, 1000)
+	v.within(path+".health.healthy_after", h.HealthyAfter, 1, 1000)
+	v.within(path+".breaker.failures", p.Breaker.Failures, 0, 1_000_000)
+	v.atLeast(path+".breaker.cooldown", p.Breaker.Cooldown, time.Millisecond)
+	v.within(path+".retry.attempts", p.Retry.Attempts, 0, 10)
+	if b := p.Retry.Budget; !(b >= 0 && b <= 1) {
+		v.fail(path+".retry.budget", "must be from 0 to 1, got %v", b)
+	}
+}
+
+func (v *validator) within(path string, n, least, most int) {
+	if n < least || n > most {
+		v.fail(path, "must be from %d to %d, got %d", least, most, n)
+	}
+}
+
+func (v *validator) atLeast(path string, d, least time.Duration) {
+	if d < least {
+		v.fail(path, "must be at least %s, got %s", least, d)
 	}
 }
 

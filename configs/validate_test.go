@@ -92,6 +92,23 @@ func TestValidatePools(t *testing.T) {
 		`pools[0].balance: must be one of least_requests, round_robin, random, got "prefix_aware"`)
 }
 
+func TestValidateFailures(t *testing.T) {
+	f := validateFaults(t)
+	f(func(c *Config) { c.Pools[0].Health.Path = "health" }, `pools[0].health.path: must be a path such as /health, got "health"`)
+	f(func(c *Config) { c.Pools[0].Health.Path = "/a b" }, `pools[0].health.path: must be a path such as /health, got "/a b"`)
+	f(func(c *Config) { c.Pools[0].Health.Interval = 0 })
+	f(func(c *Config) { c.Pools[0].Health.Interval = 1 }, "pools[0].health.interval: must be at least 1ms, got 1ns")
+	f(func(c *Config) { c.Pools[0].Health.Timeout = 0 }, "pools[0].health.timeout: must be at least 1ms, got 0s")
+	f(func(c *Config) { c.Pools[0].Health.UnhealthyAfter = 0 }, "pools[0].health.unhealthy_after: must be from 1 to 1000, got 0")
+	f(func(c *Config) { c.Pools[0].Health.HealthyAfter = 1001 }, "pools[0].health.healthy_after: must be from 1 to 1000, got 1001")
+	f(func(c *Config) { c.Pools[0].Breaker.Failures = 0 })
+	f(func(c *Config) { c.Pools[0].Breaker.Failures = -1 }, "pools[0].breaker.failures: must be from 0 to 1000000, got -1")
+	f(func(c *Config) { c.Pools[0].Breaker.Cooldown = 0 }, "pools[0].breaker.cooldown: must be at least 1ms, got 0s")
+	f(func(c *Config) { c.Pools[0].Retry = Retry{} })
+	f(func(c *Config) { c.Pools[0].Retry.Attempts = 11 }, "pools[0].retry.attempts: must be from 0 to 10, got 11")
+	f(func(c *Config) { c.Pools[0].Retry.Budget = 1.5 }, "pools[0].retry.budget: must be from 0 to 1, got 1.5")
+}
+
 func TestValidateModels(t *testing.T) {
 	f := validateFaults(t)
 	f(func(c *Config) { c.Pools[0].Models = []string{"m", "x", "m"} }, `pools[0].models[2]: "m" is served by pools[0].models[0] already`)
