@@ -1,0 +1,308 @@
+//go:build goexperiment.simd && amd64
+
+package probe
+
+import "simd/archsimd"
+
+// This file holds all that is done with vectors. Each question about a block is
+// answered with one register of 64 bytes where the machine has AVX-512, and with
+// two of 32 bytes where it has AVX2.
+//
+// NOTE: archsimd.ClearAVXUpperBits stands behind a branch on all that was computed
+// from vectors before it: the compiler would move behind it what is not needed yet.
+
+// hasVectors reports that this machine has the vector path, hasWide that it has
+// registers of 64 bytes.
+var (
+	hasVectors = archsimd.X86.AVX2()
+	hasWide    = archsimd.X86.AVX512()
+)
+
+func load32(b []byte) archsimd.Uint8x32 { return archsimd.LoadUint8x32((*[32]byte)(b)) }
+
+func loadWide(b *block) archsimd.Uint8x64 {
+	return archsimd.LoadUint8x64((*[blockSize]byte)(b[3:]))
+}
+
+// copy32 copies 32 bytes.
+func copy32(dst, src []byte) { load32(src).Store((*[32]byte)(dst)) }
+
+// bitsOf joins the masks of both halves of a block.
+func bitsOf(lo, hi archsimd.Mask8x32) uint64 {
+	return uint64(lo.ToBits()) | uint64(hi.ToBits())<<32
+}
+
+// wideStringBits returns the bytes that are quotes, backslashes, and odd: control
+// characters or not ASCII. It needs hasWide.
+func wideStringBits(b *block) (quotes, slashes, odd uint64) {
+	x := loadWide(b)
+	quotes = x.Equal(archsimd.LoadUint8x64(&allQuotes)).ToBits()
+	slashes = x.Equal(archsimd.LoadUint8x64(&allSlashes)).ToBits()
+	odd = archsimd.LoadUint8x64(&allSpaces).AsInt8x64().Greater(x.AsInt8x64()).ToBits()
+	return quotes, slashes, odd
+}
+
+// stringBits is wideStringBits for any machine.
+func stringBits(b *block) (quotes, slashes, odd uint64) {
+	x, y := load32(b[3:]), load32(b[35:])
+	quote, slash, space := load32(allQuotes[:]), load32(allSlashes[:]), load32(allSpaces[:]).AsInt8x32()
+	return bitsOf(x.Equal(quote), y.Equal(quote)), bitsOf(x.Equal(slash), y.Equal(slash)),
+		bitsOf(space.Greater(x.AsInt8x32()), space.Greater(y.AsInt8x32()))
+}
+
+// equalBits returns the bytes that are equal to those of c.
+func equalBits(b *block, c *[blockSize]byte) uint64 {
+	if hasWide {
+		return loadWide(b).Equal(archsimd.LoadUint8x64(c)).ToBits()
+	}
+	d := load32(c[:])
+	return bitsOf(load32(b[3:]).Equal(d), load32(b[35:]).Equal(d))
+}
+
+// wideBits returns the bytes that are not ASCII.
+func wideBits(b *block) uint64 {
+	if hasWide {
+		var zero archsimd.Int8x64
+		return zero.Greater(loadWide(b).AsInt8x64()).ToBits()
+	}
+	var zero archsimd.Int8x32
+	return bitsOf(zero.Greater(load32(b[3:]).AsInt8x32()), zero.Greater(load32(b[35:]).AsInt8x32()))
+}
+
+// bracketBits returns the bytes that are opening brackets, closing brackets, and
+// such that would be curly if they were brackets.
+func bracketBits(b *block) (opens, shuts, curlies uint64) {
+	if hasWide {
+		x, curly := loadWide(b), archsimd.LoadUint8x64(&allSpaces)
+		y := x.Or(curly) // makes '[' '{' and ']' '}'
+		return y.Equal(archsimd.LoadUint8x64(&allOpen)).ToBits(),
+			y.Equal(archsimd.LoadUint8x64(&allShut)).ToBits(), x.Equal(y).ToBits()
+	}
+	x, y, curly := load32(b[3:]), load32(b[35:]), load32(allSpaces[:])
+	v, w := x.Or(curly), y.Or(curly)
+	open, shut := load32(allOpen[:]), load32(allShut[:])
+	return bitsOf(v.Equal(open), w.Equal(open)), bitsOf(v.Equal(shut), w.Equal(shut)), bitsOf(x.Equal(v), y.Equal(w))
+}
+
+// foreignBits returns the bytes that are not in a class: those whose entries in
+// the tables of their low and high four bits have no bit in common.
+func foreignBits(b *block, low, high *[blockSize]byte) uint64 {
+	if hasWide {
+		x, lo, hi := loadWide(b), archsimd.LoadUint8x64(low), archsimd.LoadUint8x64(high)
+		half := x.AsUint32x16().ShiftRight(archsimd.LoadUint32x16(&fours)).AsUint8x64().And(archsimd.LoadUint8x64(&all0F))
+		var zero archsimd.Uint8x64
+		return lo.PermuteOrZeroGrouped(x.AsInt8x64()).And(hi.PermuteOrZeroGrouped(half.AsInt8x64())).Equal(zero).ToBits()
+	}
+	return uint64(foreign32(b[3:], low, high)) | uint64(foreign32(b[35:], low, high))<<32
+}
+
+func foreign32(b []byte, low, high *[blockSize]byte) uint32 {
+	x := load32(b)
+	var zero archsimd.Uint8x32
+	return load32(low[:]).PermuteOrZeroGrouped(x.AsInt8x32()).
+		And(load32(high[:]).PermuteOrZeroGrouped(highHalf(x))).Equal(zero).ToBits()
+}
+
+// highHalf returns the high four bits of each byte.
+//
+// NOTE: not by ShiftAllRight, which moves its count with an SSE instruction; that
+// costs hundreds of cycles among AVX instructions on some machines.
+func highHalf(x archsimd.Uint8x32) archsimd.Int8x32 {
+	shifted := x.AsUint32x8().ShiftRight(archsimd.LoadUint32x8((*[8]uint32)(fours[:])))
+	return shifted.AsUint8x32().And(load32(all0F[:])).AsInt8x32()
+}
+
+// textBlocks passes the blocks from i on, inside a string, that are ordinary text:
+// ASCII without the closing quote, and without the escapes that are rare. It
+// returns the first one that is not, or the end of
+// the whole blocks. escape is 1 if the first byte is escaped; slashed gathers the
+// backslashes, not by their place. Most of a large body is passed here.
+//
+// NOTE: one branch a block, which is hardly ever taken, since it cannot be foretold
+// which block of a text has an escape.
+func textBlocks(src []byte, i int, escape, slashed uint64) (next int, escaped, slashes uint64) {
+	if hasWide {
+		return textBlocksWide(src, i, escape, slashed)
+	}
+	quote, slash := load32(allQuotes[:]), load32(allSlashes[:])
+	space, line, tab := load32(allSpaces[:]).AsInt8x32(), load32(allN[:]), load32(allT[:])
+	for ; len(src)-i >= blockSize; i += blockSize {
+		b := unsafeBlock(src, i)
+		x, y := load32(b[:]), load32(b[32:])
+		quotes, slashes := bitsOf(x.Equal(quote), y.Equal(quote)), bitsOf(x.Equal(slash), y.Equal(slash))
+		known := quotes | slashes | bitsOf(x.Equal(line).Or(x.Equal(tab)), y.Equal(line).Or(y.Equal(tab)))
+		odd := space.Greater(x.AsInt8x32()).Or(space.Greater(y.AsInt8x32())).ToBits()
+		escapes, next := escapeRuns(slashes, escape)
+		if quotes&^escapes|escapes&^known|uint64(odd) != 0 {
+			break
+		}
+		escape = next
+		slashed |= slashes
+		if i&plainEvery == 0 && quotes|slashes|next == 0 {
+			i = plainBlocks(src, i+blockSize) - blockSize
+		}
+	}
+	return i, escape, slashed
+}
+
+// textBlocksWide is textBlocks with hasWide.
+func textBlocksWide(src []byte, i int, escape, slashed uint64) (next int, escaped, slashes uint64) {
+	quote, slash := archsimd.LoadUint8x64(&allQuotes), archsimd.LoadUint8x64(&allSlashes)
+	space := archsimd.LoadUint8x64(&allSpaces).AsInt8x64()
+	low, high := archsimd.LoadUint8x64(&shortLow), archsimd.LoadUint8x64(&shortHigh)
+	fours, all0F := archsimd.LoadUint32x16(&fours), archsimd.LoadUint8x64(&all0F)
+	var zero archsimd.Uint8x64
+	for ; len(src)-i >= blockSize; i += blockSize {
+		x := archsimd.LoadUint8x64(unsafeBlock(src, i))
+		quotes, slashes := x.Equal(quote).ToBits(), x.Equal(slash).ToBits()
+		half := x.AsUint32x16().ShiftRight(fours).AsUint8x64().And(all0F).AsInt8x64()
+		unknown := low.PermuteOrZeroGrouped(x.AsInt8x64()).And(high.PermuteOrZeroGrouped(half)).Equal(zero).ToBits()
+		odd := space.Greater(x.AsInt8x64()).ToBits()
+		escapes, next := escapeRuns(slashes, escape)
+		if quotes&^escapes|escapes&unknown|odd != 0 {
+			break
+		}
+		escape = next
+		slashed |= slashes
+		if i&plainEvery == 0 && quotes|slashes|next == 0 {
+			i = plainBlocks(src, i+blockSize) - blockSize
+		}
+	}
+	return i, escape, slashed
+}
+
+// plainEvery makes every 16th block one behind which plain ones are looked for.
+const plainEvery = 15 * blockSize
+
+// plainBlocks returns the offset of the first block from i on that has a byte
+// which means something in a string. Most of an image is passed here.
+func plainBlocks(src []byte, i int) int {
+	quote, slash, space := load32(allQuotes[:]), load32(allSlashes[:]), load32(allSpaces[:]).AsInt8x32()
+	for ; len(src)-i >= 2*blockSize; i += 2 * blockSize {
+		p := (*[2 * blockSize]byte)(src[i:])
+		a, b, c, d := load32(p[0:]), load32(p[32:]), load32(p[64:]), load32(p[96:])
+		ab := a.Equal(quote).Or(a.Equal(slash)).Or(space.Greater(a.AsInt8x32())).
+			Or(b.Equal(quote)).Or(b.Equal(slash)).Or(space.Greater(b.AsInt8x32()))
+		cd := c.Equal(quote).Or(c.Equal(slash)).Or(space.Greater(c.AsInt8x32())).
+			Or(d.Equal(quote)).Or(d.Equal(slash)).Or(space.Greater(d.AsInt8x32()))
+		if ab.Or(cd).ToBits() == 0 {
+			continue
+		}
+		if ab.ToBits() == 0 {
+			i += blockSize
+		}
+		return i
+	}
+	return i
+}
+
+// wellFormed reports whether a block is UTF-8 as far as it can be told; what
+// reaches out of it is left to the next block (Keiser and Lemire).
+func wellFormed(b *block) bool { return utf8Errors(b, 0).Or(utf8Errors(b, 32)).IsZero() }
+
+// utf8Errors returns a vector that is zero if the half of the block at i is
+// UTF-8.
+func utf8Errors(b *block, i int) archsimd.Uint8x32 {
+	in, prev1, prev2, prev3 := load32(b[i+3:]), load32(b[i+2:]), load32(b[i+1:]), load32(b[i:])
+	special := load32(utf8First[:]).PermuteOrZeroGrouped(highHalf(prev1)).
+		And(load32(utf8FirstLow[:]).PermuteOrZeroGrouped(prev1.And(load32(all0F[:])).AsInt8x32())).
+		And(load32(utf8Second[:]).PermuteOrZeroGrouped(highHalf(in)))
+	third := prev2.SubSaturated(load32(all60[:]))
+	fourth := prev3.SubSaturated(load32(all70[:]))
+	return third.Or(fourth).And(load32(all80[:])).Xor(special)
+}
+
+// filled returns a block of c.
+func filled(c byte) (v [blockSize]byte) {
+	for i := range v {
+		v[i] = c
+	}
+	return v
+}
+
+// nibbles returns a table of 16 entries as often as the shuffle wants it.
+func nibbles(t [16]byte) (v [blockSize]byte) {
+	for i := range v {
+		v[i] = t[i&15]
+	}
+	return v
+}
+
+var (
+	allQuotes  = filled('"')
+	allSlashes = filled('\\')
+	allSpaces  = filled(' ')
+	allLF      = filled('\n')
+	allCR      = filled('\r')
+	allE       = filled('e')
+	allF       = filled('f')
+	allN       = filled('n')
+	allS       = filled('s')
+	allT       = filled('t')
+	allU       = filled('u')
+	allOpen    = filled('{')
+	allShut    = filled('}')
+	all0F      = filled(0x0F)
+	all60      = filled(0xE0 - 0x80)
+	all70      = filled(0xF0 - 0x80)
+	all80      = filled(0x80)
+	fours      = [16]uint32{4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4}
+)
+
+// classTables returns the two tables of foreignBits for a class. Bytes of one high
+// half share a bit.
+func classTables(in func(c byte) bool) (low, high [blockSize]byte) {
+	var lo, hi [16]byte
+	for c := range byte(0x80) {
+		if in(c) {
+			lo[c&15] |= 1 << (c >> 4)
+			hi[c>>4] |= 1 << (c >> 4)
+		}
+	}
+	return nibbles(lo), nibbles(hi)
+}
+
+var (
+	plainLow, plainHigh   = classTables(func(c byte) bool { return class[c] != classOther })
+	hexLow, hexHigh       = classTables(func(c byte) bool { return hexDigit[c] < 16 })
+	shortLow, shortHigh   = classTables(func(c byte) bool { return shortEscape[c] != 0 })
+	escapeLow, escapeHigh = classTables(func(c byte) bool { return c == 'u' || shortEscape[c] != 0 })
+)
+
+// What is wrong with two bytes in a row (Keiser and Lemire, table 8).
+const (
+	tooShort     = 1 << 0
+	tooLong      = 1 << 1
+	overlong3    = 1 << 2
+	tooLargeChar = 1 << 3
+	surrogate    = 1 << 4
+	overlong2    = 1 << 5
+	tooLarge1000 = 1 << 6
+	overlong4    = 1 << 6
+	twoConts     = 1 << 7
+	anyLow       = tooShort | tooLong | twoConts
+)
+
+var (
+	utf8First = nibbles([16]byte{
+		tooLong, tooLong, tooLong, tooLong, tooLong, tooLong, tooLong, tooLong,
+		twoConts, twoConts, twoConts, twoConts,
+		tooShort | overlong2, tooShort, tooShort | overlong3 | surrogate, tooShort | tooLargeChar | tooLarge1000 | overlong4,
+	})
+	utf8FirstLow = nibbles([16]byte{
+		anyLow | overlong3 | overlong2 | overlong4, anyLow | overlong2, anyLow, anyLow,
+		anyLow | tooLargeChar,
+		anyLow | tooLargeChar | tooLarge1000, anyLow | tooLargeChar | tooLarge1000, anyLow | tooLargeChar | tooLarge1000,
+		anyLow | tooLargeChar | tooLarge1000, anyLow | tooLargeChar | tooLarge1000, anyLow | tooLargeChar | tooLarge1000,
+		anyLow | tooLargeChar | tooLarge1000, anyLow | tooLargeChar | tooLarge1000,
+		anyLow | tooLargeChar | tooLarge1000 | surrogate, anyLow | tooLargeChar | tooLarge1000, anyLow | tooLargeChar | tooLarge1000,
+	})
+	utf8Second = nibbles([16]byte{
+		tooShort, tooShort, tooShort, tooShort, tooShort, tooShort, tooShort, tooShort,
+		tooLong | overlong2 | twoConts | overlong3 | tooLarge1000 | overlong4,
+		tooLong | overlong2 | twoConts | overlong3 | tooLargeChar,
+		tooLong | overlong2 | twoConts | surrogate | tooLargeChar,
+		tooLong | overlong2 | twoConts | surrogate | tooLargeChar,
+		tooShort, tooShort, tooShort, tooShort,
+	})
+)
