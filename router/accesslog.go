@@ -69,7 +69,7 @@ func (l *accessLog) write(q *request, status int, code errorCode, d time.Duratio
 		a = append(a, slog.String("model", view(q.target.name)))
 	}
 	if q.worker != nil {
-		a = append(a, slog.String("worker", q.worker.URL()))
+		a = append(a, slog.String("worker", q.worker.URL()), slog.Int("tries", q.tries))
 	}
 	if code != "" {
 		a = append(a, slog.String("error_code", string(code)))

@@ -11,6 +11,8 @@ type workerView struct {
 	Load        int64  `json:"load"`
 	Picks       uint64 `json:"picks"`
 	Failures    uint64 `json:"failures"`
+	Healthy     bool   `json:"healthy"`
+	Breaker     string `json:"breaker"`
 	Connections int    `json:"connections"`
 	Idle        int    `json:"connections_idle"`
 }
@@ -48,7 +50,7 @@ func (r *Router) workerViews() []workerView {
 			open, idle := w.Connections()
 			views = append(views, workerView{
 				Pool: p.up.Name(), URL: w.URL(), Load: w.Load(), Picks: w.Picks(), Failures: w.Failures(),
-				Connections: open, Idle: idle,
+				Healthy: w.Healthy(), Breaker: p.up.Breaker(w).String(), Connections: open, Idle: idle,
 			})
 		}
 	}

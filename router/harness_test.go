@@ -76,6 +76,8 @@ func startRouter(t *testing.T, url string, change func(*configs.Config)) *stand 
 	pool.Models = []string{simModel}
 	pool.Aliases = map[string]string{"small": simModel}
 	pool.Workers = []configs.Worker{{URL: url}}
+	pool.Breaker.Failures = 0
+	pool.Health.Interval = 0 // probes would be among the requests that the engine has seen
 	cfg.Pools = []configs.Pool{pool}
 	if change != nil {
 		change(cfg)

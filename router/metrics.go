@@ -9,6 +9,7 @@ import (
 
 	"sluice/policy"
 	"sluice/probe"
+	"sluice/upstream"
 )
 
 // Upper bounds of the histograms, in seconds: from a cached first token to the
@@ -77,12 +78,15 @@ func (m *metricSet) contract(v *policy.Verdict) {
 
 // export adds the metrics that read the router's state.
 func (m *metricSet) export(r *Router) {
-	m.set.NewGauge("sluice_draining", func() float64 {
-		if r.draining.Load() {
-			return 1
-		}
-		return 0
-	})
+	m.set.NewGauge("sluice_draining", func() float64 { return number(r.draining.Load()) })
+}
+
+// number is a condition as a metric shows it.
+func number(b bool) float64 {
+	if b {
+		return 1
+	}
+	return 0
 }
 
 // writeMetrics writes all metrics in Prometheus' text format.
@@ -90,6 +94,10 @@ func (r *Router) writeMetrics(w io.Writer) {
 	r.metrics.set.WritePrometheus(w)
 	metrics.WriteCounterUint64(w, "sluice_connections_refused_total", r.watcher.Refused())
 	for _, p := range r.snap.Load().pools {
+		pool := fmt.Sprintf("{pool=%q}", p.up.Name())
+		metrics.WriteCounterUint64(w, "sluice_retries_total"+pool, p.up.Retries())
+		metrics.WriteCounterUint64(w, "sluice_retry_budget_exhausted_total"+pool, p.up.Exhausted())
+		metrics.WriteGaugeUint64(w, "sluice_workers_usable"+pool, uint64(p.up.Usable()))
 		for _, wk := range p.up.Workers() {
 			open, idle := wk.Connections()
 			labels := fmt.Sprintf("{pool=%q,worker=%q}", p.up.Name(), wk.URL())
@@ -98,6 +106,9 @@ func (r *Router) writeMetrics(w io.Writer) {
 			metrics.WriteGaugeUint64(w, "sluice_worker_connections_idle"+labels, uint64(idle))
 			metrics.WriteCounterUint64(w, "sluice_worker_picks_total"+labels, wk.Picks())
 			metrics.WriteCounterUint64(w, "sluice_worker_failures_total"+labels, wk.Failures())
+			metrics.WriteGaugeUint64(w, "sluice_worker_healthy"+labels, uint64(number(wk.Healthy())))
+			metrics.WriteGaugeUint64(w, "sluice_worker_breaker_open"+labels, uint64(number(p.up.Breaker(wk) != upstream.BreakerClosed)))
+			metrics.WriteCounterUint64(w, "sluice_worker_breaker_changes_total"+labels, wk.BreakerTrips())
 		}
 	}
 	metrics.WriteProcessMetrics(w)

@@ -70,8 +70,11 @@ func (q *request) answerLocally() {
 		body = []byte(`{"status":"ok"}`)
 	case kindReady:
 		body = []byte(`{"status":"ready"}`)
-		if q.router.draining.Load() {
+		switch {
+		case q.router.draining.Load():
 			status, body = fasthttp.StatusServiceUnavailable, []byte(`{"status":"draining"}`)
+		case !q.snap.canServe():
+			status, body = fasthttp.StatusServiceUnavailable, []byte(`{"status":"no healthy workers"}`)
 		}
 	}
 	resp := &q.ctx.Response

@@ -2,7 +2,6 @@ package router
 
 import (
 	"bytes"
-	"errors"
 	"io"
 	"net"
 	"time"
@@ -75,9 +74,11 @@ func (q *request) relay() {
 		q.events.Reset(q.endpoint.surface)
 	} else if whole, err := q.readWhole(length); err != nil {
 		q.ctx.Response.ResetBody()
+		q.report(err.Outcome())
 		q.fail(err)
 		return
 	} else if whole {
+		q.report(upstream.StatusOutcome(q.status))
 		q.ctx.Response.Header.SetStatusCode(q.status)
 		q.clientFields(fields)
 		q.outcome = outcomeOK
@@ -91,7 +92,7 @@ func (q *request) relay() {
 
 // readWhole reads the body to its end into the response, if it is known to be
 // small or is here already. Otherwise what is here is held for the stream.
-func (q *request) readWhole(length int64) (whole bool, err error) {
+func (q *request) readWhole(length int64) (whole bool, failed *upstream.Error) {
 	resp := &q.ctx.Response
 	small := length >= 0 && length <= maxWhole
 	for small || q.exchange.Buffered() {
@@ -101,7 +102,7 @@ func (q *request) readWhole(length int64) (whole bool, err error) {
 			return true, nil
 		}
 		if err != nil {
-			return false, err
+			return false, upstreamError(err)
 		}
 		resp.AppendBody(p)
 	}
@@ -115,6 +116,11 @@ func (q *request) readWhole(length int64) (whole bool, err error) {
 func (q *request) startStream(length int64) {
 	q.streamed = true
 	q.outcome = outcomeClientGone // until the last byte is written
+	if o := upstream.StatusOutcome(q.status); o == upstream.Success {
+		q.report(upstream.Began)
+	} else {
+		q.report(o)
+	}
 	resp := &q.ctx.Response
 	if length < 0 && !q.ctx.Request.Header.IsHTTP11() {
 		q.streamUntilClose()
@@ -179,6 +185,9 @@ func (q *request) WriteTo(w io.Writer) (int64, error) {
 			if q.sse && q.events.Failed {
 				q.outcome = outcomeUpstreamError
 			}
+			if !q.reported {
+				q.report(upstream.Success)
+			}
 			return q.bytesOut, nil
 		}
 	}
@@ -227,9 +236,11 @@ func (q *request) endedEarly() bool {
 // an event, and for any other body, the connection is closed short of the
 // body's end, which tells the client as clearly.
 func (q *request) broken(w io.Writer, err error) error {
-	var e *upstream.Error
-	errors.As(err, &e)
+	e := upstreamError(err)
 	q.fault = e
+	if !q.reported {
+		q.report(e.Outcome())
+	}
 	status, code, msg := fasthttp.StatusBadGateway, codeBodyIncomplete, "the model's answer ended too early"
 	switch {
 	case e.Fault == upstream.FaultCanceled && q.client != nil && q.client.Gone():
@@ -237,7 +248,7 @@ func (q *request) broken(w io.Writer, err error) error {
 		return err
 	case e.Fault == upstream.FaultCanceled:
 		q.outcome = outcomeCut
-		status, code, msg = fasthttp.StatusServiceUnavailable, codeNotReady, "the router is shutting down"
+		status, code, msg = fasthttp.StatusServiceUnavailable, codeNoWorkers, "the router is shutting down"
 	case e.Fault.Timeout():
 		q.outcome = outcomeUpstreamTimeout
 		status, code, msg = fasthttp.StatusGatewayTimeout, codeTimeout, "the model's answer paused for too long"

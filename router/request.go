@@ -62,6 +62,8 @@ type request struct {
 	segments  [][]byte
 	up        upstream.Request
 	exchange  upstream.Exchange
+	tries     int
+	reported  bool // the pool knows how q.worker did
 
 	answer
 }
@@ -261,7 +263,9 @@ func (q *request) splice() {
 	q.segments = q.plan.AppendSegments(q.segments, q.body)
 }
 
-// forward sends the request to a worker and turns to the answer.
+// forward sends the request to a worker, and to another one where the pool
+// allows it and no byte of an answer has reached the client, and turns to the
+// answer.
 func (q *request) forward() {
 	q.workerFields()
 	q.up = upstream.Request{
@@ -277,28 +281,84 @@ func (q *request) forward() {
 			q.up.Length += int64(len(s))
 		}
 	}
-	q.worker = q.pool.up.Pick()
+	up := q.pool.up
+	if q.worker = up.Pick(); q.worker == nil {
+		q.ctx.Response.Header.Set(fasthttp.HeaderRetryAfter, "1")
+		q.outcome = outcomeUpstreamError
+		q.refuse(fasthttp.StatusServiceUnavailable, codeNoWorkers, "no worker for the model is well", "")
+		return
+	}
 	if q.client != nil {
 		q.client.Arm(&q.exchange)
 	}
-	if q.router.cutting.Load() {
-		q.exchange.Cancel()
+	for q.tries = 1; ; q.tries++ {
+		if q.mustStop() {
+			q.exchange.Cancel()
+		}
+		next, err := q.try()
+		if next == nil {
+			if err != nil {
+				q.fail(err)
+				return
+			}
+			q.releaseBody()
+			q.relay()
+			return
+		}
+		// Close forgets a Cancel, but what called for it is known by then.
+		q.exchange.Close()
+		q.worker.Release()
+		q.worker = next
 	}
-	if err := q.exchange.Do(q.worker, &q.up); err != nil {
-		q.fail(err)
-		return
-	}
-	q.releaseBody()
-	q.relay()
 }
 
-// fail answers a request whose exchange failed before a byte reached the
-// client.
-func (q *request) fail(err error) {
+// mustStop reports that the client has left, or that the drain is over.
+func (q *request) mustStop() bool {
+	return q.router.cutting.Load() || (q.client != nil && q.client.Gone())
+}
+
+// try sends the request to q.worker. next is the worker to send it to again,
+// if the answer is none that should be relayed.
+func (q *request) try() (next *upstream.Worker, failed *upstream.Error) {
+	up := q.pool.up
+	err := q.exchange.Do(q.worker, &q.up)
+	if err == nil {
+		if !upstream.RetryStatus(q.exchange.Status()) {
+			return nil, nil
+		}
+		if next = up.Retry(q.tries+1, q.worker); next != nil {
+			q.report(upstream.StatusOutcome(q.exchange.Status()))
+		}
+		return next, nil
+	}
+	failed = upstreamError(err)
+	q.report(failed.Outcome())
+	if failed.Retriable() && !q.mustStop() {
+		next = up.Retry(q.tries+1, q.worker)
+	}
+	q.reported = next == nil
+	return next, failed
+}
+
+// upstreamError returns the error of an exchange, which is always one of
+// upstream's. It stands alone because errors.As makes its target escape.
+func upstreamError(err error) *upstream.Error {
 	var e *upstream.Error
 	if !errors.As(err, &e) {
 		panic("BUG: an exchange failed without an upstream.Error: " + err.Error())
 	}
+	return e
+}
+
+// report tells the pool of q.worker.
+func (q *request) report(o upstream.Outcome) {
+	q.pool.up.Report(q.worker, o)
+	q.reported = o != upstream.Began
+}
+
+// fail answers a request whose exchange failed before a byte reached the
+// client.
+func (q *request) fail(e *upstream.Error) {
 	q.fault = e
 	switch {
 	case e.Fault == upstream.FaultCanceled && q.client != nil && q.client.Gone():
@@ -306,7 +366,7 @@ func (q *request) fail(err error) {
 	case e.Fault == upstream.FaultCanceled:
 		q.outcome = outcomeCut
 		q.ctx.SetConnectionClose()
-		q.refuse(fasthttp.StatusServiceUnavailable, codeNotReady, "the router is shutting down", "")
+		q.refuse(fasthttp.StatusServiceUnavailable, codeNoWorkers, "the router is shutting down", "")
 	case e.Fault.Timeout():
 		q.outcome = outcomeUpstreamTimeout
 		q.refuse(fasthttp.StatusGatewayTimeout, codeTimeout, "the model did not answer in time", "")
@@ -361,6 +421,9 @@ func (q *request) finish(status int, code errorCode) {
 	if q.worker != nil {
 		if q.client != nil {
 			q.client.Disarm()
+		}
+		if !q.reported {
+			q.report(upstream.Neutral)
 		}
 		q.exchange.Close()
 		q.worker.Release()

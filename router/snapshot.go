@@ -82,6 +82,9 @@ func (s *snapshot) addPool(cfg *configs.Pool, m *metricSet) error {
 		Name:     cfg.Name,
 		Balance:  cfg.Balance,
 		Timeouts: upstream.Timeouts(cfg.Timeouts),
+		Health:   upstream.Health(cfg.Health),
+		Breaker:  upstream.Breaker(cfg.Breaker),
+		Retry:    upstream.Retry(cfg.Retry),
 	}
 	for _, w := range cfg.Workers {
 		spec.Workers = append(spec.Workers, w.URL)
@@ -109,6 +112,16 @@ func (s *snapshot) addPool(cfg *configs.Pool, m *metricSet) error {
 		s.models[alias] = &target{pool: p, name: []byte(name), literal: lit}
 	}
 	return nil
+}
+
+// canServe reports whether any pool has a worker that may be chosen.
+func (s *snapshot) canServe() bool {
+	for _, p := range s.pools {
+		if p.up.Usable() > 0 {
+			return true
+		}
+	}
+	return false
 }
 
 // close ends the pools.

@@ -22,36 +22,35 @@ const (
 // Balances are the names that PoolSpec.Balance takes.
 var Balances = []string{RoundRobin, Random, LeastRequests}
 
-// chooser chooses one of the workers it was made for. It never returns nil,
-// allocates nothing and is safe for concurrent use.
-type chooser interface{ choose() *Worker }
+// chooser chooses one of the workers it is given, at least one. It never
+// returns nil, allocates nothing and is safe for concurrent use.
+type chooser interface {
+	choose(workers []*Worker) *Worker
+}
 
-func newChooser(name string, workers []*Worker) (chooser, error) {
+func newChooser(name string) (chooser, error) {
 	switch name {
 	case RoundRobin:
-		return &roundRobin{workers: workers}, nil
+		return new(roundRobin), nil
 	case Random:
-		return random(workers), nil
+		return random{}, nil
 	case LeastRequests:
-		return leastRequests(workers), nil
+		return leastRequests{}, nil
 	}
 	return nil, fmt.Errorf("unknown balance %q; want one of %q", name, Balances)
 }
 
-type roundRobin struct {
-	workers []*Worker
-	next    atomic.Uint64
+type roundRobin struct{ next atomic.Uint64 }
+
+func (r *roundRobin) choose(workers []*Worker) *Worker {
+	return workers[(r.next.Add(1)-1)%uint64(len(workers))]
 }
 
-func (r *roundRobin) choose() *Worker {
-	return r.workers[(r.next.Add(1)-1)%uint64(len(r.workers))]
-}
+type random struct{}
 
-type random []*Worker
+func (random) choose(workers []*Worker) *Worker { return workers[rand.IntN(len(workers))] }
 
-func (r random) choose() *Worker { return r[rand.IntN(len(r))] }
-
-type leastRequests []*Worker
+type leastRequests struct{}
 
 const (
 	// exactWorkers is the largest pool whose every worker is looked at for a
@@ -64,16 +63,16 @@ const (
 	sampled = 8
 )
 
-func (l leastRequests) choose() *Worker {
-	if len(l) > exactWorkers {
-		return l.sample()
+func (leastRequests) choose(workers []*Worker) *Worker {
+	if len(workers) > exactWorkers {
+		return sample(workers)
 	}
 	// Equals are drawn for. To begin at a random place and take the first of
 	// them would favour one that stands behind workers with more requests.
 	var equals [exactWorkers]uint8
 	n := 0
 	least := int64(math.MaxInt64)
-	for i, w := range l {
+	for i, w := range workers {
 		load := w.load.Load()
 		if load > least {
 			continue
@@ -84,11 +83,11 @@ func (l leastRequests) choose() *Worker {
 		equals[n] = uint8(i)
 		n++
 	}
-	return l[equals[rand.IntN(n)]]
+	return workers[equals[rand.IntN(n)]]
 }
 
 // sample returns the least loaded of a few workers drawn at random.
-func (l leastRequests) sample() *Worker {
+func sample(workers []*Worker) *Worker {
 	var best *Worker
 	least := int64(math.MaxInt64)
 	for range sampled / 2 {
@@ -96,7 +95,7 @@ func (l leastRequests) sample() *Worker {
 		// that is from even is beyond measuring at any size of a pool.
 		r := rand.Uint64()
 		for _, half := range [...]uint64{r >> 32, r & math.MaxUint32} {
-			w := l[half*uint64(len(l))>>32]
+			w := workers[half*uint64(len(workers))>>32]
 			if load := w.load.Load(); load < least {
 				best, least = w, load
 			}

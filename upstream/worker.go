@@ -34,6 +34,18 @@ type Worker struct {
 	picks atomic.Uint64
 	fails atomic.Uint64
 
+	healthy  atomic.Bool   // what active probes say
+	probes   atomic.Uint64 // how many there were
+	lastGood atomic.Int64  // Unix time in ns of the last good answer
+	streak   atomic.Int32  // failed exchanges in a row
+	troubled atomic.Bool   // the breaker is not closed
+	trips    atomic.Uint64 // changes of the breaker
+
+	// Guarded by Pool.mu.
+	breaker  BreakerState
+	trial    bool // half-open, and a request is trying it
+	cooldown *time.Timer
+
 	mu     sync.Mutex
 	idle   []*conn // the last one rested last
 	open   int     // connections in use and at rest
@@ -67,7 +79,9 @@ func newWorker(raw string, t Timeouts) (*Worker, error) {
 	if i := strings.IndexByte(host, '%'); i >= 0 {
 		host = host[:i] + host[strings.LastIndexByte(host, ']'):]
 	}
-	return &Worker{url: bare.String(), addr: net.JoinHostPort(u.Hostname(), port), host: []byte(host), timeouts: t}, nil
+	w := &Worker{url: bare.String(), addr: net.JoinHostPort(u.Hostname(), port), host: []byte(host), timeouts: t}
+	w.healthy.Store(true) // until a probe says otherwise
+	return w, nil
 }
 
 // URL returns the worker's base URL, its identity in logs and metrics.
@@ -83,6 +97,13 @@ func (w *Worker) Picks() uint64 { return w.picks.Load() }
 // Failures returns how many exchanges failed by the worker's fault: no
 // connection, no or a broken answer, or one out of time.
 func (w *Worker) Failures() uint64 { return w.fails.Load() }
+
+// Healthy reports what active probes say; a worker is well until they say
+// otherwise.
+func (w *Worker) Healthy() bool { return w.healthy.Load() }
+
+// BreakerTrips returns how often the breaker has changed its state.
+func (w *Worker) BreakerTrips() uint64 { return w.trips.Load() }
 
 // Connections returns how many connections are open and how many of them rest.
 func (w *Worker) Connections() (open, idle int) {

@@ -1,0 +1,112 @@
+package upstream
+
+import (
+	"context"
+	"errors"
+	"io"
+	"math/rand/v2"
+	"time"
+
+	"sluice/upstream/h1"
+)
+
+// Health says how workers are asked whether they are well.
+type Health struct {
+	// Path is the request target of a probe.
+	Path string
+	// Interval is the time between the probes of one worker, give or take a
+	// tenth. Zero turns them off.
+	Interval time.Duration
+	// Timeout bounds one probe.
+	Timeout time.Duration
+	// UnhealthyAfter failed probes in a row a worker is not chosen any more,
+	// and HealthyAfter good ones in a row it is again.
+	UnhealthyAfter, HealthyAfter int
+	// FailOpen lets all workers be chosen when none is well or has a closed
+	// breaker. Otherwise none is.
+	FailOpen bool
+}
+
+// maxProbeBody is how much of the answer to a probe is read to keep its
+// connection.
+const maxProbeBody = 16 << 10
+
+// watchHealth probes w until the pool ends. There is never more than one probe
+// of a worker under way.
+func (p *Pool) watchHealth(ctx context.Context, w *Worker) {
+	// A probe has connections and limits of its own: it must tell whether the
+	// worker takes a connection, and a full pool must not delay it.
+	t := p.health.Timeout
+	probed := &Worker{url: w.url, addr: w.addr, host: w.host, timeouts: Timeouts{Connect: t, FirstByte: t, BetweenEvents: t, Total: t}}
+	defer probed.close()
+	var x Exchange
+	stop := context.AfterFunc(ctx, x.Cancel)
+	defer stop()
+	timer := time.NewTimer(time.Duration(rand.Int64N(int64(p.health.Interval)))) // not all workers at once
+	defer timer.Stop()
+	streak := 0 // of results that contradict the state
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-timer.C:
+		}
+		good, late := probe(&x, probed, p.health.Path)
+		if ctx.Err() != nil {
+			return
+		}
+		// Traffic that is served well says more than a probe that is late.
+		if late && time.Since(time.Unix(0, w.lastGood.Load())) < p.health.Interval {
+			good = true
+		}
+		w.probes.Add(1)
+		need := p.health.UnhealthyAfter
+		if !w.healthy.Load() {
+			need = p.health.HealthyAfter
+		}
+		if good == w.healthy.Load() {
+			streak = 0
+		} else if streak++; streak >= need {
+			streak = 0
+			p.setHealthy(w, good)
+		}
+		tenth := p.health.Interval / 10
+		timer.Reset(p.health.Interval - tenth + time.Duration(rand.Int64N(int64(2*tenth)+1)))
+	}
+}
+
+// probe asks once. An answer below 500 is good: an engine that says 429 lives,
+// and one that says 404 serves no such path. late reports a timeout.
+func probe(x *Exchange, w *Worker, path string) (good, late bool) {
+	defer x.Close()
+	err := x.Do(w, &Request{
+		Method: []byte("GET"),
+		Target: []byte(path),
+		Fields: []h1.Field{{Name: []byte("User-Agent"), Value: []byte("sluice")}},
+		Length: -1,
+	})
+	var e *Error
+	if errors.As(err, &e) {
+		return false, e.Fault.Timeout()
+	}
+	good = x.Status() < 500
+	for n := 0; n < maxProbeBody; {
+		b, err := x.Next()
+		if err != nil {
+			return good && errors.Is(err, io.EOF), false
+		}
+		n += len(b)
+	}
+	return good, false
+}
+
+// setHealthy changes what active probes say of w.
+func (p *Pool) setHealthy(w *Worker, healthy bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	w.healthy.Store(healthy)
+	if healthy {
+		w.streak.Store(0)
+	}
+	p.refreshLocked()
+}
