@@ -21,88 +21,138 @@ const spillBits = 32
 // stand, curlies says of each which kind it is. It returns 0 if some are open
 // after the block, the number of bytes up to the one that closed the last, or -1
 // for a fault.
-//
-// Four bytes are read in one step, by a table of what they do as a whole.
 func (o *brackets) read(opens, shuts, curlies uint64) int {
-	top, held, at := o.top, o.held, 0
-	for {
-		marks := opens | shuts
-		if marks&15 == 0 {
-			if marks == 0 {
-				break
+	if bits.OnesCount64(opens|shuts) <= 8 || o.held == 0 || o.held+bits.OnesCount64(opens) > o.limit {
+		return o.readFew(opens, shuts, curlies)
+	}
+	// A bracket that is closed at once, or around one other that is, changes
+	// nothing.
+	pairs := opens & (shuts >> 1) &^ (curlies ^ curlies>>1)
+	around := opens & (shuts >> 3) & (pairs >> 1) &^ (curlies ^ curlies>>3)
+	opens &^= pairs | around
+	shuts &^= pairs<<1 | around<<3
+	const half = 1<<32 - 1
+	if end := o.readHalf(opens&half, shuts&half, curlies&half); end != 0 {
+		return end
+	}
+	end := o.readHalf(opens>>32, shuts>>32, curlies>>32)
+	if end > 0 {
+		end += 32
+	}
+	return end
+}
+
+// readFew is read, one bracket in each turn.
+func (o *brackets) readFew(opens, shuts, curlies uint64) int {
+	for marks := opens | shuts; marks != 0; marks &= marks - 1 {
+		at := bits.TrailingZeros64(marks)
+		kind := curlies >> at & 1
+		if opens>>at&1 != 0 {
+			if o.held == 64 {
+				o.spill()
 			}
-			skip := bits.TrailingZeros64(marks) & 60
-			opens, shuts, curlies = opens>>skip, shuts>>skip, curlies>>skip
-			at += skip
+			if o.held >= o.limit {
+				return -1
+			}
+			o.top = o.top<<1 | kind
+			o.held++
+			continue
 		}
+		if o.held == 0 && o.spills > 0 {
+			o.fetch()
+		}
+		if o.held == 0 || o.top&1 != kind {
+			return -1
+		}
+		o.top >>= 1
+		if o.held--; o.held == 0 && o.spills == 0 {
+			return at + 1
+		}
+	}
+	return 0
+}
+
+// readHalf is read for half a block.
+func (o *brackets) readHalf(opens, shuts, curlies uint64) int {
+	marks := opens | shuts
+	kinds := uint64(0)
+	switch {
+	case marks == 0:
+		return 0
+	case curlies&marks == marks:
+		kinds = ^kinds
+	case curlies&marks != 0:
+		return o.readSteps(opens, shuts, curlies)
+	}
+	n := uint(bits.OnesCount64(marks))
+	switch uint64(0) {
+	case shuts: // all of them open
+		if o.held > 32 {
+			o.spill()
+		}
+		o.top = o.top<<n | kinds&(1<<n-1)
+		o.held += int(n)
+		return 0
+	case opens: // all of them close
+		if o.held <= int(n) && o.spills > 0 {
+			o.fetch()
+		}
+		if o.held <= int(n) {
+			return o.readFew(opens, shuts, curlies)
+		}
+		if (o.top^kinds)&(1<<n-1) != 0 {
+			return -1
+		}
+		o.top >>= n
+		o.held -= int(n)
+		return 0
+	}
+	return o.readSteps(opens, shuts, curlies)
+}
+
+// readSteps is read, four bytes in each turn, by a table of what they do as a
+// whole.
+func (o *brackets) readSteps(opens, shuts, curlies uint64) int {
+	top, held := o.top, o.held
+	for at := 0; opens|shuts != 0; at += 4 {
 		step := &bracketSteps[opens&15|shuts&15<<4|curlies&15<<8]
 		pops, pushes := int(step.pops), int(step.pushes)
 		if held <= pops || held+pushes > 64 {
 			// Slow path: the last bracket may be closed, or top is empty or full.
 			o.top, o.held = top, held
-			end, done := o.readFew(opens, shuts, curlies, pops)
-			top, held = o.top, o.held
-			if end != 0 {
-				if end > 0 {
-					end += at
-				}
+			if end := o.readFew(opens&15, shuts&15, curlies); end > 0 {
+				return at + end
+			} else if end < 0 {
 				return end
 			}
-			if !done {
-				continue
-			}
+			top, held = o.top, o.held
 		} else {
-			if (top^uint64(step.popKinds))&uint64(step.popMask) != 0 || held+int(step.rise) > o.limit {
+			if (top^uint64(step.popKinds))&uint64(step.popMask)|uint64(step.bad) != 0 {
 				return -1
 			}
 			top = top>>(uint(pops)&63)<<(uint(pushes)&63) | uint64(step.pushKinds)
 			held += pushes - pops
 		}
 		opens, shuts, curlies = opens>>4, shuts>>4, curlies>>4
-		at += 4
 	}
 	o.top, o.held = top, held
 	return 0
 }
 
-// readFew reads the first four bytes if none is spilled and the last bracket may
-// be closed; else it makes room in top, or fetches what was spilled, and reports
-// that it has not read them.
-func (o *brackets) readFew(opens, shuts, curlies uint64, pops int) (end int, done bool) {
-	switch {
-	case o.held > pops: // full
-		o.held -= spillBits
-		o.limit -= spillBits
-		o.spilled[o.spills] = uint32(o.top >> uint(o.held))
-		o.spills++
-		return 0, false
-	case o.spills > 0:
-		o.spills--
-		o.top = o.top&(1<<uint(o.held)-1) | uint64(o.spilled[o.spills])<<uint(o.held)
-		o.held += spillBits
-		o.limit += spillBits
-		return 0, false
-	}
-	for i := range 4 {
-		kind := curlies >> i & 1
-		switch {
-		case opens>>i&1 != 0:
-			if o.held == o.limit {
-				return -1, true
-			}
-			o.top = o.top<<1 | kind
-			o.held++
-		case shuts>>i&1 != 0:
-			if o.held == 0 || o.top&1 != kind {
-				return -1, true
-			}
-			o.top >>= 1
-			if o.held--; o.held == 0 {
-				return i + 1, true
-			}
-		}
-	}
-	return 0, true
+// spill makes room in top.
+func (o *brackets) spill() {
+	o.held -= spillBits
+	o.limit -= spillBits
+	o.spilled[o.spills] = uint32(o.top >> uint(o.held))
+	o.spills++
+}
+
+// fetch undoes a spill.
+func (o *brackets) fetch() {
+	o.spills--
+	o.top = o.top&(1<<uint(o.held)-1) | uint64(o.spilled[o.spills])<<uint(o.held)
+	o.held += spillBits
+	o.limit += spillBits
 }
 
 // A bracketStep is what the brackets among four bytes do as a whole: they close
@@ -111,41 +161,30 @@ type bracketStep struct {
 	pops, pushes        uint8
 	popKinds, pushKinds uint8 // the lowest bit is the first popped, the last pushed
 	popMask             uint8 // as many bits as there are popKinds
-	// rise is how many more are open at the most in between. It is beyond any
-	// limit where a bracket is closed by one of the other kind.
-	rise uint16
+	bad                 uint8 // not 0 if one is closed by one of the other kind
 }
 
 // bracketSteps holds the step of each four bytes: four bits say which are opening
 // brackets, four which are closing ones, four which are curly.
 var bracketSteps = func() (steps [1 << 12]bracketStep) {
 	for i := range steps {
-		var s bracketStep
-		depth, bad := 0, false
+		s := &steps[i]
 		for bit := range 4 {
 			kind := uint8(i >> (8 + bit) & 1)
-			switch {
-			case i>>bit&1 != 0:
+			switch opens, shuts := i>>bit&1 != 0, i>>(4+bit)&1 != 0; {
+			case opens:
 				s.pushKinds = s.pushKinds<<1 | kind
 				s.pushes++
-				depth++
-				s.rise = max(s.rise, uint16(max(depth, 0)))
-			case i>>(4+bit)&1 != 0 && s.pushes > 0:
-				bad = bad || s.pushKinds&1 != kind
+			case shuts && s.pushes > 0:
+				s.bad |= s.pushKinds&1 ^ kind
 				s.pushKinds >>= 1
 				s.pushes--
-				depth--
-			case i>>(4+bit)&1 != 0:
+			case shuts:
 				s.popKinds |= kind << s.pops
 				s.pops++
-				depth--
 			}
 		}
 		s.popMask = 1<<s.pops - 1
-		if bad {
-			s.rise = MaxDepth + 1
-		}
-		steps[i] = s
 	}
 	return steps
 }()

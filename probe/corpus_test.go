@@ -97,6 +97,11 @@ func TestCorpus(t *testing.T) {
 // TestCorpusEveryPlace puts the strings of the corpus at every offset of a block,
 // in a member's value and further down, so that nothing depends on alignment.
 func TestCorpusEveryPlace(t *testing.T) {
+	onEachPath(func() { checkCorpusEveryPlace(t) })
+}
+
+func checkCorpusEveryPlace(t *testing.T) {
+	t.Helper()
 	var b Body
 	for _, d := range corpus(t) {
 		if d.verdict != 'y' && d.verdict != 'n' || len(d.text) > 200 {

@@ -121,27 +121,35 @@ func FuzzPaths(f *testing.F) {
 	}
 	var fast, slow scratch
 	f.Fuzz(func(t *testing.T, src []byte, pad uint8) {
-		for _, head := range []string{`"`, `[`, `["`, `{"a":[`} {
-			text := append([]byte(strings.Repeat(" ", 3+int(pad&63))+head), src...)
-			for _, tail := range []string{"", `"`, `"]`, strings.Repeat(" ", 100)} {
-				at := 3 + int(pad&63)
-				text = append(text, tail...)
-				if head == `"` {
-					end, escaped, fault := skipString(text, at+1)
-					wantEnd, wantEscaped, want := portableString(text, at+1)
-					if end != wantEnd || escaped != wantEscaped || fault != want {
-						t.Fatalf("unexpected end of string %q; got %d %v %v; want %d %v %v", text, end, escaped, fault, wantEnd, wantEscaped, want)
-					}
-					continue
+		onEachPath(func() { checkPaths(t, src, int(pad), &fast, &slow) })
+	})
+}
+
+func checkPaths(t *testing.T, src []byte, pad int, fast, slow *scratch) {
+	t.Helper()
+	for _, head := range []string{`"`, `[`, `["`, `{"a":[`} {
+		at := 3 + pad&63
+		text := append([]byte(strings.Repeat(" ", at)+head), src...)
+		for _, tail := range []string{"", `"`, `"]`, strings.Repeat(" ", 100)} {
+			text = append(text, tail...)
+			if head == `"` {
+				end, escaped, fault := skipString(text, at+1)
+				wantEnd, wantEscaped, want := portableString(text, at+1)
+				if end != wantEnd || escaped != wantEscaped || fault != want {
+					t.Fatalf("unexpected end of string %q; got %d %v %v; want %d %v %v", text, end, escaped, fault, wantEnd, wantEscaped, want)
 				}
-				end, fault := skipNested(text, at, 1+int(pad)<<1, &fast)
-				wantEnd, want := portableNested(text, at, 1+int(pad)<<1, &slow)
-				if end != wantEnd || fault != want {
-					t.Fatalf("unexpected end of nested value %q; got %d %v; want %d %v", text, end, fault, wantEnd, want)
+				if end := shortString(text, at+1); end != 0 && (end != wantEnd || want != FaultNone || wantEscaped) {
+					t.Fatalf("unexpected end of short string %q; got %d; want %d %v %v", text, end, wantEnd, wantEscaped, want)
 				}
+				continue
+			}
+			end, fault := skipNested(text, at, 1+pad<<1, fast)
+			wantEnd, want := portableNested(text, at, 1+pad<<1, slow)
+			if end != wantEnd || fault != want {
+				t.Fatalf("unexpected end of nested value %q; got %d %v; want %d %v", text, end, fault, wantEnd, want)
 			}
 		}
-	})
+	}
 }
 
 func FuzzNumber(f *testing.F) {

@@ -86,55 +86,54 @@ func (s *scanner) body() (int, Fault) {
 
 // topObject reads the members of the top-level object and its closing brace.
 func (s *scanner) topObject(i int) (int, Fault) {
-	i = skipSpace(s.src, i)
-	if i < len(s.src) && s.src[i] == '}' {
+	src, dst := s.src, s.dst
+	i = skipSpace(src, i)
+	if i < len(src) && src[i] == '}' {
 		return i + 1, FaultNone
 	}
-	for {
-		end, f := s.topMember(i)
-		if f != FaultNone {
-			return end, f
+	for n := 0; n < MaxMembers; n++ {
+		dst.Members = append(dst.Members, Member{})
+		m := &dst.Members[n]
+		var f Fault
+		if i, f = s.key(i, m); f != FaultNone {
+			return i, f
 		}
-		i = skipSpace(s.src, end)
-		if i >= len(s.src) {
+		if m.Field == FieldNone {
+			i, f = s.value(i, 1, m)
+		} else {
+			i, f = s.fieldValue(i, m)
+		}
+		if f != FaultNone {
+			return i, f
+		}
+		if i = skipSpace(src, i); i >= len(src) {
 			return i, FaultTruncated
 		}
-		switch s.src[i] {
+		switch src[i] {
 		case ',':
-			i = skipSpace(s.src, i+1)
+			i = skipSpace(src, i+1)
 		case '}':
 			return i + 1, FaultNone
 		default:
 			return i, FaultSyntax
 		}
 	}
+	return i, FaultMembers
 }
 
-// topMember reads one top-level member.
-func (s *scanner) topMember(i int) (int, Fault) {
+// fieldValue reads the value of the last of the top-level members, a known field.
+func (s *scanner) fieldValue(i int, m *Member) (int, Fault) {
 	dst := s.dst
-	n := len(dst.Members)
-	if n == MaxMembers {
-		return i, FaultMembers
-	}
-	dst.Members = append(dst.Members, Member{})
-	m := &dst.Members[n]
-	i, f := s.key(i, m)
-	if f != FaultNone {
-		return i, f
-	}
-	if m.Field != FieldNone {
-		if dst.last[m.Field] != 0 {
-			if s.unique.Has(m.Field) {
-				dst.FaultField = m.Field
-				return int(m.Key.Start), FaultDuplicate
-			}
-			dst.Repeated = dst.Repeated.With(m.Field)
+	if dst.last[m.Field] != 0 {
+		if s.unique.Has(m.Field) {
+			dst.FaultField = m.Field
+			return int(m.Key.Start), FaultDuplicate
 		}
-		dst.last[m.Field] = uint16(n + 1)
-		if m.Field == s.wanted {
-			return s.wantedValue(i, m)
-		}
+		dst.Repeated = dst.Repeated.With(m.Field)
+	}
+	dst.last[m.Field] = uint16(len(dst.Members))
+	if m.Field == s.wanted {
+		return s.wantedValue(i, m)
 	}
 	return s.value(i, 1, m)
 }
@@ -275,13 +274,17 @@ func (s *scanner) key(i int, m *Member) (int, Fault) {
 	if src[i] != '"' {
 		return i, FaultSyntax
 	}
-	end, escaped, f := skipKey(src, i+1)
-	if f != FaultNone {
-		return end, f
+	end := shortString(src, i+1)
+	if end != 0 { // Fast path
+		m.Field = fieldByName(src[i+1 : end-1])
+	} else {
+		var f Fault
+		if end, m.Escaped, f = skipString(src, i+1); f != FaultNone {
+			return end, f
+		}
+		m.Field = fieldOf(src[i:end], m.Escaped)
 	}
 	m.Key = Span{uint32(i), uint32(end)}
-	m.Escaped = escaped
-	m.Field = fieldOf(src[i:end], escaped)
 	i = skipSpace(src, end)
 	if i >= len(src) {
 		return i, FaultTruncated
@@ -303,7 +306,9 @@ func (s *scanner) value(i, depth int, m *Member) (int, Fault) {
 	switch c := src[i]; c {
 	case '"':
 		m.Kind = KindString
-		end, _, f = skipString(src, i+1)
+		if end = shortString(src, i+1); end == 0 {
+			end, _, f = skipString(src, i+1)
+		}
 	case '{', '[':
 		m.Kind = KindArray
 		if c == '{' {

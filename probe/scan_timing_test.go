@@ -93,6 +93,8 @@ func hostileBodies() []timedBody {
 		{"brackets", single(`[` + strings.Repeat(`[],`, 100_000) + `[]]`)},
 		{"brackets-deep", single(`[` + strings.Repeat(strings.Repeat("[", 400)+strings.Repeat("]", 400), 375) + `]`)},
 		{"brackets-bare", single(`[` + strings.Repeat(`[]`, 150_000) + `]`)},
+		{"brackets-runs", single(`[` + strings.Repeat(strings.Repeat("[", 13)+strings.Repeat("]", 13), 12_000) + `]`)},
+		{"brackets-mixed", single(`[` + strings.Repeat(`[{[{{[]}}]}]`, 25_000) + `]`)},
 		{"members-below", single(`{` + strings.Repeat(`"a":1,`, 50_000) + `"a":1}`)},
 		{"numbers", single(`[` + strings.Repeat(`12345,`, 50_000) + `1]`)},
 		{"chinese", single(`"` + strings.Repeat("中文字符", 25_000) + `"`)},

@@ -24,26 +24,6 @@ func skipString(src []byte, i int) (end int, escaped bool, f Fault) {
 	return portableString(src, i)
 }
 
-// skipKey is skipString with a fast path for what is short and plain, as most
-// keys are.
-func skipKey(src []byte, i int) (end int, escaped bool, f Fault) {
-	if hasVectors {
-		if end := vectorKey(src, i); end != 0 {
-			return end, false, FaultNone
-		}
-		return skipString(src, i)
-	}
-	for n := i; n < i+24 && len(src)-n >= 8; n += 8 {
-		if marks := stringMarks(load64(src[n:])); marks != 0 {
-			if n += bits.TrailingZeros64(marks) >> 3; src[n] == '"' {
-				return n + 1, false, FaultNone
-			}
-			break
-		}
-	}
-	return skipString(src, i)
-}
-
 // portableString is skipString without vectors. What it says is the last word:
 // vectorString leaves every fault to it.
 func portableString(src []byte, i int) (end int, escaped bool, f Fault) {
@@ -72,6 +52,20 @@ func portableString(src []byte, i int) (end int, escaped bool, f Fault) {
 			i += n
 		}
 	}
+}
+
+// portableShort returns the offset after a string that begins at i, if it is
+// plain and short, as most keys are, and 0 for any other.
+func portableShort(src []byte, i int) int {
+	for n := i; n < i+24 && len(src)-n >= 8; n += 8 {
+		if marks := stringMarks(load64(src[n:])); marks != 0 {
+			if n += bits.TrailingZeros64(marks) >> 3; src[n] == '"' {
+				return n + 1
+			}
+			return 0
+		}
+	}
+	return 0
 }
 
 // plainEnd returns the offset of the first byte from i on that is a quote, a

@@ -208,11 +208,10 @@ func lastBlock(src []byte, n int, buf *[2*blockSize + 3]byte) *block {
 	return (*block)(buf[blockSize-n:])
 }
 
-// vectorKey returns the offset after a string that begins at i, if it is plain
-// and no longer than 31 bytes, and 0 for any other.
-func vectorKey(src []byte, i int) int {
-	if len(src)-i < 32 {
-		return 0
+// shortString is portableShort for strings of up to 31 bytes.
+func shortString(src []byte, i int) int {
+	if !hasVectors || len(src)-i < 32 {
+		return portableShort(src, i)
 	}
 	a := load32(src[i:])
 	quotes := a.Equal(load32(allQuotes[:])).ToBits()

@@ -9,6 +9,11 @@ import (
 // TestDeepBrackets walks through random brackets of all depths on both paths, with
 // a fault now and then.
 func TestDeepBrackets(t *testing.T) {
+	onEachPath(func() { checkDeepBrackets(t) })
+}
+
+func checkDeepBrackets(t *testing.T) {
+	t.Helper()
 	rnd := rand.New(rand.NewSource(5))
 	var fast, slow scratch
 	ends, depths := 0, 0
@@ -54,4 +59,29 @@ func TestDeepBrackets(t *testing.T) {
 	if ends < 500 || depths < 400 {
 		t.Errorf("unexpected input: %d sound ones, %d deep", ends, depths)
 	}
+}
+
+// TestLongStrings reads strings of many blocks on every path, with one odd thing
+// somewhere.
+func TestLongStrings(t *testing.T) {
+	rnd := rand.New(rand.NewSource(6))
+	parts := []string{`\n`, `\t`, `\"`, `\\`, `\u00e9`, `\/`, "é", "中文", "😀", "x", "plain text of some length", `\u12`, "\xff", "\n", "\x7f", `\x`, "\xed\xa0\x80", `"`}
+	var fast, slow scratch
+	onEachPath(func() {
+		for range 4000 {
+			var src []byte
+			odd := rnd.Intn(len(parts)-8) + 8
+			for n := rnd.Intn(400); len(src) < 10*n; {
+				switch {
+				case rnd.Intn(200) == 0:
+					src = append(src, parts[odd]...)
+				case rnd.Intn(6) == 0:
+					src = append(src, parts[rnd.Intn(9)]...)
+				default:
+					src = append(src, "the quick brown fox"[:rnd.Intn(20)]...)
+				}
+			}
+			checkPaths(t, src, rnd.Intn(64), &fast, &slow)
+		}
+	})
 }

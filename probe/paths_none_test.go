@@ -1,0 +1,6 @@
+//go:build !(goexperiment.simd && amd64)
+
+package probe
+
+// onEachPath calls f with every vector path of the machine: there is none.
+func onEachPath(f func()) { f() }
