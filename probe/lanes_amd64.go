@@ -50,6 +50,15 @@ func stringBits(b *block) (quotes, slashes, odd uint64) {
 		bitsOf(space.Greater(x.AsInt8x32()), space.Greater(y.AsInt8x32()))
 }
 
+// shortBits returns which of the first 16 bytes of b are quotes, and which are
+// backslashes, control characters or not ASCII.
+func shortBits(b []byte) (quotes, others uint32) {
+	x := archsimd.LoadUint8x16((*[16]byte)(b))
+	quote, slash := archsimd.LoadUint8x16((*[16]byte)(allQuotes[:])), archsimd.LoadUint8x16((*[16]byte)(allSlashes[:]))
+	space := archsimd.LoadUint8x16((*[16]byte)(allSpaces[:])).AsInt8x16()
+	return uint32(x.Equal(quote).ToBits()), uint32(x.Equal(slash).Or(space.Greater(x.AsInt8x16())).ToBits())
+}
+
 // equalBits returns the bytes that are equal to those of c.
 func equalBits(b *block, c *[blockSize]byte) uint64 {
 	if hasWide {

@@ -2,6 +2,8 @@
 
 package probe
 
+import "testing"
+
 // onEachPath calls f with every vector path of the machine.
 func onEachPath(f func()) {
 	f()
@@ -10,4 +12,12 @@ func onEachPath(f func()) {
 		f()
 		hasWide = true
 	}
+}
+
+// BenchmarkScanAVX2 is BenchmarkScan without registers of 64 bytes.
+func BenchmarkScanAVX2(b *testing.B) {
+	defer func(wide bool) { hasWide = wide }(hasWide)
+	hasWide = false
+	benchmarkScan(b, timedBodies())
+	benchmarkScan(b, hostileBodies())
 }

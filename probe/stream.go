@@ -1,6 +1,9 @@
 package probe
 
-import "bytes"
+import (
+	"bytes"
+	"math/bits"
+)
 
 // Stream follows an event stream (WHATWG HTML, section 9.2.6) as it is relayed,
 // and reads from it what the router must know. It is fed the bytes of the body
@@ -322,23 +325,36 @@ func (s *Stream) telling(data []byte) bool {
 	if s.held != nil && s.heldTells != tellsUnknown {
 		return s.heldTells == tellsSomething
 	}
-	for {
-		n := bytes.IndexByte(data, '"')
-		if n < 0 {
-			return false
-		}
-		if tellingKey(data[n:]) {
-			return true
-		}
-		data = data[n+1:]
-	}
+	return tellsIn(data)
 }
 
-// tellingKey reports whether b, which begins with a quote, begins with one of the
-// keys that make an event worth reading: usage, finish_reason and stop_reason with
+// tellsIn reports whether one of the tellingKeys stands in data.
+func tellsIn(data []byte) bool {
+	i := 0
+	for ; len(data)-i > 8; i += 8 {
+		// A quote, and behind it a letter of a to g or p to w. What is marked above
+		// a true mark may be false.
+		quote := load64(data[i:]) ^ lowBits*'"'
+		letter := load64(data[i+1:])&(lowBits*0x68) ^ lowBits*0x60
+		marks := (quote - lowBits) &^ quote & ((letter - lowBits) &^ letter) & highBits
+		for ; marks != 0; marks &= marks - 1 {
+			if tellingKey(data[i+bits.TrailingZeros64(marks)>>3:]) {
+				return true
+			}
+		}
+	}
+	for ; i < len(data); i++ {
+		if tellingKey(data[i:]) {
+			return true
+		}
+	}
+	return false
+}
+
+// tellingKey reports whether b begins with one of the keys, with its quotes, that make an event worth reading: usage, finish_reason and stop_reason with
 // a value other than null, and error, or the value "error".
 func tellingKey(b []byte) bool {
-	if len(b) < len(`"usage":`) {
+	if len(b) < len(`"usage":`) || b[0] != '"' {
 		return false
 	}
 	size := 0

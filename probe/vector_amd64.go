@@ -208,21 +208,24 @@ func lastBlock(src []byte, n int, buf *[2*blockSize + 3]byte) *block {
 	return (*block)(buf[blockSize-n:])
 }
 
-// shortString is portableShort for strings of up to 31 bytes.
+// shortString is portableShort.
+//
+// NOTE: with registers of 16 bytes, behind which no ClearAVXUpperBits is due: it
+// would take longer than the search.
 func shortString(src []byte, i int) int {
-	if !hasVectors || len(src)-i < 32 {
+	if !hasVectors {
 		return portableShort(src, i)
 	}
-	a := load32(src[i:])
-	quotes := a.Equal(load32(allQuotes[:])).ToBits()
-	others := a.Equal(load32(allSlashes[:])).
-		Or(load32(allSpaces[:]).AsInt8x32().Greater(a.AsInt8x32())).ToBits()
-	if quotes == 0 || others&(quotes^(quotes-1)) != 0 {
-		archsimd.ClearAVXUpperBits()
-		return 0
+	for end := i + 32; i < end && len(src)-i >= 16; i += 16 {
+		quotes, others := shortBits(src[i:])
+		if others&(quotes^(quotes-1)) != 0 {
+			return 0
+		}
+		if quotes != 0 {
+			return i + bits.TrailingZeros32(quotes) + 1
+		}
 	}
-	archsimd.ClearAVXUpperBits()
-	return i + bits.TrailingZeros32(quotes) + 1
+	return 0
 }
 
 // vectorLine is lineLen for at least 33 bytes, which also reports whether there
