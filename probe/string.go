@@ -37,21 +37,49 @@ func portableString(src []byte, i int) (end int, escaped bool, f Fault) {
 			return i + 1, escaped, FaultNone
 		case c == '\\':
 			escaped = true
-			n := escapeLen(src[i:])
-			if n == 0 {
-				return i, escaped, FaultSyntax
+			if i, f = skipEscapes(src, i); f != FaultNone {
+				return i, escaped, f
 			}
-			i += n
 		case c < ' ':
 			return i, escaped, FaultSyntax
 		default:
-			n := utf8Len(src[i:])
-			if n == 0 {
-				return i, escaped, FaultUTF8
+			if i, f = skipWide(src, i); f != FaultNone {
+				return i, escaped, f
 			}
-			i += n
 		}
 	}
+}
+
+// skipEscapes reads the escapes in a row at i.
+func skipEscapes(src []byte, i int) (int, Fault) {
+	for i < len(src) && src[i] == '\\' {
+		if i+1 < len(src) && shortEscape[src[i+1]] != 0 { // Fast path
+			i += 2
+			continue
+		}
+		n := escapeLen(src[i:])
+		if n == 0 {
+			return i, FaultSyntax
+		}
+		i += n
+	}
+	return i, FaultNone
+}
+
+// skipWide reads the characters of several bytes in a row at i.
+func skipWide(src []byte, i int) (int, Fault) {
+	for i < len(src) && src[i] >= 0x80 {
+		if len(src)-i >= 3 && src[i]-0xE1 < 0xED-0xE1 && src[i+1]&0xC0 == 0x80 && src[i+2]&0xC0 == 0x80 { // Fast path
+			i += 3
+			continue
+		}
+		n := utf8Len(src[i:])
+		if n == 0 {
+			return i, FaultUTF8
+		}
+		i += n
+	}
+	return i, FaultNone
 }
 
 // portableShort returns the offset after a string that begins at i, if it is

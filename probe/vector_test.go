@@ -17,7 +17,7 @@ func checkDeepBrackets(t *testing.T) {
 	rnd := rand.New(rand.NewSource(5))
 	var fast, slow scratch
 	ends, depths := 0, 0
-	for range 3000 {
+	for range 1500 {
 		src := []byte("    ")
 		var open []byte
 		up := rnd.Intn(60) + 25 // per cent that open
@@ -56,7 +56,7 @@ func checkDeepBrackets(t *testing.T) {
 			ends++
 		}
 	}
-	if ends < 500 || depths < 400 {
+	if ends < 300 || depths < 400 {
 		t.Errorf("unexpected input: %d sound ones, %d deep", ends, depths)
 	}
 }
@@ -68,7 +68,7 @@ func TestLongStrings(t *testing.T) {
 	parts := []string{`\n`, `\t`, `\"`, `\\`, `\u00e9`, `\/`, "é", "中文", "😀", "x", "plain text of some length", `\u12`, "\xff", "\n", "\x7f", `\x`, "\xed\xa0\x80", `"`}
 	var fast, slow scratch
 	onEachPath(func() {
-		for range 4000 {
+		for range 1500 {
 			var src []byte
 			odd := rnd.Intn(len(parts)-8) + 8
 			for n := rnd.Intn(400); len(src) < 10*n; {
