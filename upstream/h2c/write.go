@@ -1,0 +1,121 @@
+package h2c
+
+import (
+	"errors"
+	"os"
+	"runtime"
+	"time"
+)
+
+// past is a deadline that wakes whoever writes.
+var past = time.Unix(1, 0)
+
+// maxRounds is how often a stream writes in a row, which is mostly for others.
+const maxRounds = 4
+
+// writeLocked writes what is queued, and what is queued meanwhile, on the time
+// of s. While it writes it lets go of the lock. Where somebody writes already
+// it leaves the work to him.
+func (c *Conn) writeLocked(s *Stream) {
+	if c.writing || len(c.ss.out) == 0 || c.dead != nil {
+		return
+	}
+	c.writing = true
+	// Whoever else is about to queue something does so now, and shares the
+	// system call.
+	c.mu.Unlock()
+	runtime.Gosched()
+	c.mu.Lock()
+	c.drainLocked(s)
+}
+
+// write is writeLocked for a goroutine of its own, which has nothing else to do.
+// Its starter has set c.writing.
+func (c *Conn) write() {
+	c.mu.Lock()
+	c.drainLocked(nil)
+	c.mu.Unlock()
+}
+
+// kickLocked sees to it that what is queued will be written, without a wait.
+// The reader must never write itself: where a peer does not read on until we
+// do, both would wait for ever.
+func (c *Conn) kickLocked() {
+	if !c.writing && len(c.ss.out) > 0 && c.dead == nil {
+		c.writing = true
+		go c.flush()
+	}
+}
+
+// drainLocked writes until nothing is queued; c.writing is set.
+func (c *Conn) drainLocked(s *Stream) {
+	for round := 0; len(c.ss.out) > 0 && c.dead == nil; round++ {
+		if s != nil && round == maxRounds {
+			go c.flush()
+			return
+		}
+		out := c.ss.takeOutput(c.spare)
+		c.spare = nil
+		c.wakeBlockedLocked()
+		c.writer = s
+		if s != nil && s.giveUp() {
+			c.rushLocked(s)
+		}
+		c.mu.Unlock()
+		n, err := c.nc.Write(out)
+		c.mu.Lock()
+		c.writer = nil
+		c.written += int64(n)
+		rushed := c.rushed
+		if rushed && c.dead == nil {
+			c.rushed = false
+			_ = c.nc.SetWriteDeadline(time.Time{}) // fails as the next write will
+		}
+		switch {
+		case err == nil:
+			if cap(out) <= keptBuffer {
+				c.spare = out[:0]
+			}
+		case rushed && errors.Is(err, os.ErrDeadlineExceeded):
+			c.handOverLocked(out[n:])
+			return
+		default:
+			c.dieLocked(err)
+			c.wakeTouchedLocked()
+		}
+	}
+	c.writing = false
+}
+
+// handOverLocked leaves the rest of a write that took too long for its stream to
+// a goroutine of its own.
+func (c *Conn) handOverLocked(rest []byte) {
+	c.ss.out = append(rest[:len(rest):len(rest)], c.ss.out...)
+	go c.flush()
+}
+
+// rushLocked makes the write end that is under way on the time of s.
+func (c *Conn) rushLocked(s *Stream) {
+	if c.writer == s && !c.rushed && c.dead == nil {
+		c.rushed = true
+		_ = c.nc.SetWriteDeadline(past) // fails where the write does
+	}
+}
+
+// blockLocked waits until a window or the output has room, or s is woken.
+func (c *Conn) blockLocked(s *Stream) {
+	if !s.blocked {
+		s.blocked = true
+		c.blocked = append(c.blocked, s)
+	}
+	s.waitLocked()
+}
+
+func (c *Conn) wakeBlockedLocked() {
+	for i, s := range c.blocked {
+		s.blocked = false
+		s.wakeLocked()
+		c.blocked[i] = nil
+	}
+	c.blocked = c.blocked[:0]
+}
