@@ -35,10 +35,10 @@
 //	comments, single quotes     –      –      –      –      –      –      –      –      –
 //	unpaired bracket kinds      –      –      –      –      –      –      –      –      –
 //	missing comma further down  –      –      –      –      –      –      –      –      passes
-//	escaped key \u0074          reads  reads  reads  reads  reads  reads  reads  1      reads
-//	"t": 1, "t": 2              2      2      2      2      2      2      2      1      2
-//	"T": 1 as "t"               no     no     no     no     no     2      no     no     no
-//	NaN, Infinity, -Infinity    reads  reads  –      –      –      –      –      3      reads
+//	escaped key \u0074          reads  reads  reads  reads  reads  reads  reads  reads  reads
+//	"t": 1, "t": 2 reads as     last   last   last   last   last   last   last   first  last
+//	"T": 1 reads as "t"         no     no     no     no     no     (a)    no     no     no
+//	NaN, Infinity, -Infinity    reads  reads  –      –      –      –      –      (b)    reads
 //	-NaN, nan, +1, 01, .5, 1.   –      –      –      –      –      –      –      reads  –
 //	1e400                       inf    inf    –      –      –      –      –      reads  Unusable
 //	400 digits                  reads  reads  –      –      –      –      –      reads  Unusable
@@ -46,10 +46,9 @@
 //	depth 512                   reads  –      reads  reads  –      reads  reads  –      reads
 //	depth 1,100                 –      –      –      –      –      reads  reads  –      –
 //
-// 1: only when the keys are un-escaped on demand. 2: encoding/json folds case
-// when it fills a struct, not a map; an engine in Go that does so would read
-// members that no other engine reads. None is known, and Sluice does not fold.
-// 3: NaN alone.
+// (a) encoding/json folds case when it fills a struct, not a map. An engine in Go
+// that does so would read members that no other engine reads; none is known.
+// (b) NaN alone.
 //
 // The byte order mark is skipped and should not be forwarded, see TrimBOM: half
 // the parsers refuse it. UTF-16 and UTF-32 are refused because only one of them
@@ -58,5 +57,18 @@
 // # Numbers
 //
 // A number is what the engine reads, exactly, or nothing; see ReadNumber and
-// ReadWhole. No reading depends on the length of the client's text.
+// ReadWhole. A short decimal is one exact division. Any other is taken apart
+// digit by digit and rounded by strconv, which never sees a text that it reads
+// differently or could fail on.
+//
+// # Two paths
+//
+// With GOEXPERIMENT=simd on amd64, and a processor that has AVX2 or better
+// AVX-512, strings and nested values are read in blocks of 64 bytes. The path is
+// chosen at start. It settles what is sound and leaves the rest to the portable
+// path, which a plain build has alone: both say the same of every body, the fault
+// and its place included, which FuzzPaths checks.
+//
+// The cost is linear in the body whatever is in it, for the members, the objects
+// and the depth are bounded.
 package probe

@@ -18,6 +18,15 @@ var (
 	hasWide    = archsimd.X86.AVX512()
 )
 
+// cleanVectors undoes what a preemption may leave behind: it restores the vector
+// registers in a way that slows down every SSE instruction after it, three times
+// in a loop that has few.
+func cleanVectors() {
+	if hasVectors {
+		archsimd.ClearAVXUpperBits()
+	}
+}
+
 func load32(b []byte) archsimd.Uint8x32 { return archsimd.LoadUint8x32((*[32]byte)(b)) }
 
 func loadWide(b *block) archsimd.Uint8x64 {
@@ -78,15 +87,23 @@ func wideBits(b *block) uint64 {
 	return bitsOf(zero.Greater(load32(b[3:]).AsInt8x32()), zero.Greater(load32(b[35:]).AsInt8x32()))
 }
 
-// bracketBits returns the bytes that are opening brackets, closing brackets, and
-// such that would be curly if they were brackets.
-func bracketBits(b *block) (opens, shuts, curlies uint64) {
-	if hasWide {
-		x, curly := loadWide(b), archsimd.LoadUint8x64(&allSpaces)
-		y := x.Or(curly) // makes '[' '{' and ']' '}'
-		return y.Equal(archsimd.LoadUint8x64(&allOpen)).ToBits(),
-			y.Equal(archsimd.LoadUint8x64(&allShut)).ToBits(), x.Equal(y).ToBits()
+// outsideBits returns the bytes that have no place outside strings, those that are
+// opening brackets and closing brackets, and such that would be curly if they were
+// brackets.
+func outsideBits(b *block) (foreign, opens, shuts, curlies uint64) {
+	if !hasWide {
+		opens, shuts, curlies = bracketBits(b)
+		return foreignBits(b, &plainLow, &plainHigh), opens, shuts, curlies
 	}
+	x, curly := loadWide(b), archsimd.LoadUint8x64(&allSpaces)
+	y := x.Or(curly) // makes '[' '{' and ']' '}'
+	opens = y.Equal(archsimd.LoadUint8x64(&allOpen)).ToBits()
+	shuts = y.Equal(archsimd.LoadUint8x64(&allShut)).ToBits()
+	return foreignWide(x, &plainLow, &plainHigh), opens, shuts, x.Equal(y).ToBits()
+}
+
+// bracketBits is the part of outsideBits about brackets for any machine.
+func bracketBits(b *block) (opens, shuts, curlies uint64) {
 	x, y, curly := load32(b[3:]), load32(b[35:]), load32(allSpaces[:])
 	v, w := x.Or(curly), y.Or(curly)
 	open, shut := load32(allOpen[:]), load32(allShut[:])
@@ -97,12 +114,16 @@ func bracketBits(b *block) (opens, shuts, curlies uint64) {
 // the tables of their low and high four bits have no bit in common.
 func foreignBits(b *block, low, high *[blockSize]byte) uint64 {
 	if hasWide {
-		x, lo, hi := loadWide(b), archsimd.LoadUint8x64(low), archsimd.LoadUint8x64(high)
-		half := x.AsUint32x16().ShiftRight(archsimd.LoadUint32x16(&fours)).AsUint8x64().And(archsimd.LoadUint8x64(&all0F))
-		var zero archsimd.Uint8x64
-		return lo.PermuteOrZeroGrouped(x.AsInt8x64()).And(hi.PermuteOrZeroGrouped(half.AsInt8x64())).Equal(zero).ToBits()
+		return foreignWide(loadWide(b), low, high)
 	}
 	return uint64(foreign32(b[3:], low, high)) | uint64(foreign32(b[35:], low, high))<<32
+}
+
+func foreignWide(x archsimd.Uint8x64, low, high *[blockSize]byte) uint64 {
+	half := x.AsUint32x16().ShiftRight(archsimd.LoadUint32x16(&fours)).AsUint8x64().And(archsimd.LoadUint8x64(&all0F))
+	var zero archsimd.Uint8x64
+	return archsimd.LoadUint8x64(low).PermuteOrZeroGrouped(x.AsInt8x64()).
+		And(archsimd.LoadUint8x64(high).PermuteOrZeroGrouped(half.AsInt8x64())).Equal(zero).ToBits()
 }
 
 func foreign32(b []byte, low, high *[blockSize]byte) uint32 {

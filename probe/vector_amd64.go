@@ -126,8 +126,8 @@ func vectorNested(src []byte, start, depth int, tmp *scratch) (end int, ok bool)
 			}
 		}
 		if ^inside != 0 {
-			bad |= foreignBits(b, &plainLow, &plainHigh) &^ inside
-			opens, shuts, curlies := bracketBits(b)
+			foreign, opens, shuts, curlies := outsideBits(b)
+			bad |= foreign &^ inside
 			if opens, shuts = opens&^inside, shuts&^inside; opens|shuts != 0 {
 				if at := open.read(opens, shuts, curlies); at != 0 {
 					if at < 0 || bad<<uint(blockSize-at) != 0 {

@@ -17,3 +17,7 @@ func vectorNested([]byte, int, int, *scratch) (end int, ok bool) { return 0, fal
 func vectorLine([]byte) (n int, tells bool) { return 0, false }
 
 func shortString(src []byte, i int) int { return portableShort(src, i) }
+
+func shortBits([]byte) (quotes, others uint32) { return 0, 0 }
+
+func cleanVectors() {}
