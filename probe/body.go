@@ -265,12 +265,12 @@ const (
 	// MaxDepth bounds the nesting of objects and arrays, the top-level object
 	// included.
 	MaxDepth = 512
-	// MaxMembers bounds the members of the top level.
+	// MaxMembers bounds the members of the top level, and those of each Object.
 	MaxMembers = 1024
 	// MaxInner bounds the members of all Objects together.
-	MaxInner = 32768
+	MaxInner = 16384
 	// MaxObjects bounds the Objects: elements of a list of sampling_params.
-	MaxObjects = 8192
+	MaxObjects = 4096
 	// MaxBody bounds the length of a body in bytes: offsets are 32 bits wide.
 	MaxBody = 1 << 31
 )

@@ -246,7 +246,7 @@ func (s *scanner) innerObject(i, depth int, of Field) (int, Fault) {
 func (s *scanner) innerMember(i, depth int, o *Object, seen *FieldSet) (int, Fault) {
 	dst := s.dst
 	n := len(dst.Inner)
-	if n == MaxInner {
+	if n == MaxInner || n-int(o.First) == MaxMembers {
 		return i, FaultMembers
 	}
 	dst.Inner = append(dst.Inner, Member{})

@@ -253,8 +253,11 @@ func TestScanBounds(t *testing.T) {
 	f(members(MaxMembers), SurfaceChat, FaultNone)
 	f(members(MaxMembers+1), SurfaceChat, FaultMembers)
 	f(members(100_000), SurfaceChat, FaultMembers)
-	f(`{"stream_options":`+members(MaxInner)+`}`, SurfaceChat, FaultNone)
-	f(`{"stream_options":`+members(MaxInner+1)+`}`, SurfaceChat, FaultMembers)
+	f(`{"stream_options":`+members(MaxMembers)+`}`, SurfaceChat, FaultNone)
+	f(`{"stream_options":`+members(MaxMembers+1)+`}`, SurfaceChat, FaultMembers)
+	most := members(MaxMembers) + strings.Repeat(","+members(MaxMembers), MaxInner/MaxMembers-1)
+	f(`{"sampling_params":[`+most+`,{}]}`, SurfaceGenerate, FaultNone)
+	f(`{"sampling_params":[`+most+`,{"a":1}]}`, SurfaceGenerate, FaultMembers)
 	f(`{"x":`+members(100_000)+`}`, SurfaceChat, FaultNone)
 	objects := func(n int) string { return `{"sampling_params":[` + strings.Repeat("{},", n-1) + "{}]}" }
 	f(objects(MaxObjects), SurfaceGenerate, FaultNone)

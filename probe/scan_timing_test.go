@@ -103,7 +103,7 @@ func hostileBodies() []timedBody {
 		{"top-spaces", bodyHead + `],` + strings.Repeat(" ", 300_000) + `"a":1}`},
 		{"top-members", `{` + strings.Repeat(`"a":1,`, MaxMembers-1) + `"a":1}`},
 		{"top-number", `{"temperature":` + strings.Repeat(`1`, 300_000) + `}`},
-		{"inner-members", `{"stream_options":{` + strings.Repeat(`"a":1,`, MaxInner-1) + `"a":1}}`},
+		{"inner-members", `{"stream_options":{` + strings.Repeat(`"a":1,`, MaxMembers-1) + `"a":1}}`},
 		{"inner-objects", `{"stream_options":{"x":[` + strings.Repeat(`{},`, MaxObjects-1) + `{}]}}`},
 	}
 }
