@@ -98,6 +98,8 @@ type Pool struct {
 	Breaker Breaker `koanf:"breaker"`
 	// Retry says how often a request that failed is sent to another worker.
 	Retry Retry `koanf:"retry"`
+	// Limits bound the requests under way.
+	Limits Limits `koanf:"limits"`
 }
 
 // Worker is one engine.
@@ -164,6 +166,21 @@ type Retry struct {
 	// Budget bounds retries to this share of the pool's requests, 0 to 1.
 	// Default 0.2.
 	Budget float64 `koanf:"budget"`
+}
+
+// Limits bound the requests under way at a pool. What is beyond waits in a queue,
+// first come, first served; what cannot wait is answered 503.
+type Limits struct {
+	// MaxInflightPerWorker bounds them for each worker. Zero, the default, is
+	// no bound.
+	MaxInflightPerWorker int `koanf:"max_inflight_per_worker"`
+	// MaxInflight bounds them for all workers together. Zero, the default, is
+	// no bound.
+	MaxInflight int `koanf:"max_inflight"`
+	// MaxQueue is how many requests may wait. Default 1024.
+	MaxQueue int `koanf:"max_queue"`
+	// QueueTimeout is how long each may wait, at least 1ms. Default 10s.
+	QueueTimeout time.Duration `koanf:"queue_timeout"`
 }
 
 // Log is the router's own log and the access log, both on standard error.

@@ -51,5 +51,6 @@ func DefaultPool() Pool {
 		},
 		Breaker: Breaker{Failures: 5, Cooldown: 30 * time.Second},
 		Retry:   Retry{Attempts: 2, Budget: 0.2},
+		Limits:  Limits{MaxQueue: 1024, QueueTimeout: 10 * time.Second},
 	}
 }

@@ -65,6 +65,7 @@ func TestLoadDefaultsOfAPool(t *testing.T) {
 		Health:  Health{Path: "/health", Interval: 5 * time.Second, Timeout: 2 * time.Second, UnhealthyAfter: 3, HealthyAfter: 2},
 		Breaker: Breaker{Failures: 5, Cooldown: 30 * time.Second},
 		Retry:   Retry{Attempts: 2, Budget: 0.2},
+		Limits:  Limits{MaxQueue: 1024, QueueTimeout: 10 * time.Second},
 	}
 	if got := c.Pools[0]; !reflect.DeepEqual(got, want) {
 		t.Errorf("unexpected pool; got %+v; want %+v", got, want)

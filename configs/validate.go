@@ -203,7 +203,7 @@ func (v *validator) pools(pools []Pool) {
 	}
 }
 
-// failures checks what a pool does about workers that fail.
+// failures checks what a pool does about workers that fail or are full.
 func (v *validator) failures(p *Pool, path string) {
 	h := &p.Health
 	if !strings.HasPrefix(h.Path, "/") || strings.ContainsFunc(h.Path, func(r rune) bool { return r <= ' ' || r > '~' || r == '#' }) {
@@ -218,6 +218,10 @@ func (v *validator) failures(p *Pool, path string) {
 	v.within(path+".breaker.failures", p.Breaker.Failures, 0, 1_000_000)
 	v.atLeast(path+".breaker.cooldown", p.Breaker.Cooldown, time.Millisecond)
 	v.within(path+".retry.attempts", p.Retry.Attempts, 0, 10)
+	v.within(path+".limits.max_inflight_per_worker", p.Limits.MaxInflightPerWorker, 0, 1_000_000)
+	v.within(path+".limits.max_inflight", p.Limits.MaxInflight, 0, 1_000_000)
+	v.within(path+".limits.max_queue", p.Limits.MaxQueue, 0, 1_000_000)
+	v.atLeast(path+".limits.queue_timeout", p.Limits.QueueTimeout, time.Millisecond)
 	if b := p.Retry.Budget; !(b >= 0 && b <= 1) {
 		v.fail(path+".retry.budget", "must be from 0 to 1, got %v", b)
 	}

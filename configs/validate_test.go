@@ -105,6 +105,11 @@ func TestValidateFailures(t *testing.T) {
 	f(func(c *Config) { c.Pools[0].Breaker.Failures = -1 }, "pools[0].breaker.failures: must be from 0 to 1000000, got -1")
 	f(func(c *Config) { c.Pools[0].Breaker.Cooldown = 0 }, "pools[0].breaker.cooldown: must be at least 1ms, got 0s")
 	f(func(c *Config) { c.Pools[0].Retry = Retry{} })
+	f(func(c *Config) { c.Pools[0].Limits.MaxInflightPerWorker = -1 },
+		"pools[0].limits.max_inflight_per_worker: must be from 0 to 1000000, got -1")
+	f(func(c *Config) { c.Pools[0].Limits.MaxInflight = -1 }, "pools[0].limits.max_inflight: must be from 0 to 1000000, got -1")
+	f(func(c *Config) { c.Pools[0].Limits.MaxQueue = -1 }, "pools[0].limits.max_queue: must be from 0 to 1000000, got -1")
+	f(func(c *Config) { c.Pools[0].Limits.QueueTimeout = 0 }, "pools[0].limits.queue_timeout: must be at least 1ms, got 0s")
 	f(func(c *Config) { c.Pools[0].Retry.Attempts = 11 }, "pools[0].retry.attempts: must be from 0 to 10, got 11")
 	f(func(c *Config) { c.Pools[0].Retry.Budget = 1.5 }, "pools[0].retry.budget: must be from 0 to 1, got 1.5")
 }

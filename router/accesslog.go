@@ -71,6 +71,9 @@ func (l *accessLog) write(q *request, status int, code errorCode, d time.Duratio
 	if q.worker != nil {
 		a = append(a, slog.String("worker", q.worker.URL()), slog.Int("tries", q.tries))
 	}
+	if q.queued > 0 {
+		a = append(a, slog.Int64("queue_us", q.queued.Microseconds()))
+	}
 	if code != "" {
 		a = append(a, slog.String("error_code", string(code)))
 	}

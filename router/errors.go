@@ -23,6 +23,7 @@ const (
 	codeUnreachable       errorCode = "upstream_unreachable"
 	codeBodyIncomplete    errorCode = "upstream_body_incomplete"
 	codeTimeout           errorCode = "upstream_timeout"
+	codeOverloaded        errorCode = "overloaded"
 	codeNoWorkers         errorCode = "no_healthy_workers"
 	headerErrorCode                 = "x-router-error-code"
 	tooLargeText                    = "request body is larger than this deployment allows"

@@ -98,6 +98,9 @@ func (r *Router) writeMetrics(w io.Writer) {
 		metrics.WriteCounterUint64(w, "sluice_retries_total"+pool, p.up.Retries())
 		metrics.WriteCounterUint64(w, "sluice_retry_budget_exhausted_total"+pool, p.up.Exhausted())
 		metrics.WriteGaugeUint64(w, "sluice_workers_usable"+pool, uint64(p.up.Usable()))
+		metrics.WriteGaugeUint64(w, "sluice_queue_length"+pool, uint64(p.up.Queued()))
+		metrics.WriteCounterUint64(w, "sluice_queue_full_total"+pool, p.up.Full())
+		metrics.WriteCounterUint64(w, "sluice_queue_timeouts_total"+pool, p.up.Late())
 		for _, wk := range p.up.Workers() {
 			open, idle := wk.Connections()
 			labels := fmt.Sprintf("{pool=%q,worker=%q}", p.up.Name(), wk.URL())
@@ -145,6 +148,12 @@ func (m *metricSet) series(s probe.Surface, pool string) *series {
 		sr.ttft = m.set.GetOrCreatePrometheusHistogramExt("sluice_time_to_first_token_seconds{"+labels+"}", ttftBuckets)
 	}
 	return sr
+}
+
+// queueWait returns the histogram of the times that requests waited in a pool's
+// queue.
+func (m *metricSet) queueWait(pool string) *metrics.PrometheusHistogram {
+	return m.set.GetOrCreatePrometheusHistogramExt(fmt.Sprintf("sluice_queue_wait_seconds{pool=%q}", pool), ttftBuckets)
 }
 
 // response returns the counter of answers with the given status.

@@ -31,6 +31,7 @@ const (
 	outcomeUpstreamBroken  outcome = "upstream_broken"  // an answer that ended too early
 	outcomeUpstreamTimeout outcome = "upstream_timeout" // no answer, or one that paused, for too long
 	outcomeCut             outcome = "cut"              // cut by the end of a drain
+	outcomeOverloaded      outcome = "overloaded"       // no worker had a place for it
 	outcomePanic           outcome = "panic"            // a fault of the router
 )
 
@@ -50,7 +51,7 @@ type answer struct {
 	bytesOut   int64
 	firstByte  time.Duration // from start, 0: none yet
 	firstToken time.Duration
-	armed      time.Time // when the write deadline was set last
+	writeArmed time.Time // when the write deadline was set last
 }
 
 func (a *answer) recycled() answer {
@@ -210,8 +211,8 @@ func (q *request) Close() error {
 // write sends p to the client, under a deadline that moves with the stream. It
 // is set an eighth too late and then left alone for an eighth.
 func (q *request) write(w io.Writer, p []byte, now time.Time) error {
-	if limit := q.snap.writeTimeout; limit > 0 && now.Sub(q.armed) >= limit/8 {
-		q.armed = now
+	if limit := q.snap.writeTimeout; limit > 0 && now.Sub(q.writeArmed) >= limit/8 {
+		q.writeArmed = now
 		if err := q.ctx.SetWriteDeadline(now.Add(limit + limit/8)); err != nil {
 			return err
 		}

@@ -7,6 +7,7 @@ import (
 	"mime"
 	"net"
 	"runtime/debug"
+	"strconv"
 	"time"
 
 	"github.com/valyala/fasthttp"
@@ -64,6 +65,9 @@ type request struct {
 	exchange  upstream.Exchange
 	tries     int
 	reported  bool // the pool knows how q.worker did
+	armed     bool // the client's connection holds something to cancel
+	ticket    upstream.Ticket
+	queued    time.Duration // the time in the pool's queue
 
 	answer
 }
@@ -281,16 +285,12 @@ func (q *request) forward() {
 			q.up.Length += int64(len(s))
 		}
 	}
-	up := q.pool.up
-	if q.worker = up.Pick(); q.worker == nil {
-		q.ctx.Response.Header.Set(fasthttp.HeaderRetryAfter, "1")
-		q.outcome = outcomeUpstreamError
-		q.refuse(fasthttp.StatusServiceUnavailable, codeNoWorkers, "no worker for the model is well", "")
+	var err error
+	if q.worker, err = q.acquire(); err != nil {
+		q.turnAway(err)
 		return
 	}
-	if q.client != nil {
-		q.client.Arm(&q.exchange)
-	}
+	q.arm(&q.exchange)
 	for q.tries = 1; ; q.tries++ {
 		if q.mustStop() {
 			q.exchange.Cancel()
@@ -309,6 +309,50 @@ func (q *request) forward() {
 		q.exchange.Close()
 		q.worker.Release()
 		q.worker = next
+	}
+}
+
+// acquire takes a worker, and waits for one where all are full.
+func (q *request) acquire() (*upstream.Worker, error) {
+	up := q.pool.up
+	w, err := up.Acquire()
+	if !errors.Is(err, upstream.ErrFull) {
+		return w, err
+	}
+	q.ticket.Prepare()
+	q.arm(&q.ticket)
+	if q.mustStop() {
+		q.ticket.Cancel()
+	}
+	start := time.Now()
+	w, err = up.Wait(&q.ticket)
+	q.queued = time.Since(start)
+	q.pool.queueWait.Update(q.queued.Seconds())
+	return w, err
+}
+
+// turnAway answers a request that got no worker.
+func (q *request) turnAway(err error) {
+	switch {
+	case errors.Is(err, upstream.ErrCanceled):
+		q.interrupted()
+		return
+	case errors.Is(err, upstream.ErrNoWorkers):
+		q.ctx.Response.Header.Set(fasthttp.HeaderRetryAfter, "1")
+		q.outcome = outcomeUpstreamError
+		q.refuse(fasthttp.StatusServiceUnavailable, codeNoWorkers, "no worker for the model is well", "")
+		return
+	}
+	q.ctx.Response.Header.Set(fasthttp.HeaderRetryAfter, strconv.Itoa(q.pool.up.RetryAfter()))
+	q.outcome = outcomeOverloaded
+	q.refuse(fasthttp.StatusServiceUnavailable, codeOverloaded, "the model is overloaded; try again later", "")
+}
+
+// arm has c canceled when the client leaves.
+func (q *request) arm(c gone.Canceler) {
+	if q.client != nil {
+		q.client.Arm(c)
+		q.armed = true
 	}
 }
 
@@ -361,12 +405,8 @@ func (q *request) report(o upstream.Outcome) {
 func (q *request) fail(e *upstream.Error) {
 	q.fault = e
 	switch {
-	case e.Fault == upstream.FaultCanceled && q.client != nil && q.client.Gone():
-		q.canceled()
 	case e.Fault == upstream.FaultCanceled:
-		q.outcome = outcomeCut
-		q.ctx.SetConnectionClose()
-		q.refuse(fasthttp.StatusServiceUnavailable, codeNoWorkers, "the router is shutting down", "")
+		q.interrupted()
 	case e.Fault.Timeout():
 		q.outcome = outcomeUpstreamTimeout
 		q.refuse(fasthttp.StatusGatewayTimeout, codeTimeout, "the model did not answer in time", "")
@@ -382,6 +422,18 @@ func (q *request) fail(e *upstream.Error) {
 // statusClientGone is what a request is recorded as whose client left before
 // it was answered (nginx's 499). It is never sent.
 const statusClientGone = 499
+
+// interrupted ends a request that was canceled before its answer began: its
+// client has left, or the drain is over.
+func (q *request) interrupted() {
+	if q.client != nil && q.client.Gone() {
+		q.canceled()
+		return
+	}
+	q.outcome = outcomeCut
+	q.ctx.SetConnectionClose()
+	q.refuse(fasthttp.StatusServiceUnavailable, codeNoWorkers, "the router is shutting down", "")
+}
 
 // canceled ends a request without an answer: to a client that closed only its
 // sending side, an empty one would look like success.
@@ -418,10 +470,10 @@ func (q *request) refuse(status int, code errorCode, msg, param string) bool {
 // finish ends the request, once: it frees what is held at the worker, counts,
 // logs and gives the request's memory back.
 func (q *request) finish(status int, code errorCode) {
+	if q.armed {
+		q.client.Disarm()
+	}
 	if q.worker != nil {
-		if q.client != nil {
-			q.client.Disarm()
-		}
 		if !q.reported {
 			q.report(upstream.Neutral)
 		}
@@ -469,6 +521,7 @@ func (q *request) recycle() {
 		model:      q.model[:0],
 		fields:     q.fields[:0],
 		segments:   q.segments[:0],
+		ticket:     q.ticket,
 		answer:     q.answer.recycled(),
 	}
 	r.requests.Put(q)

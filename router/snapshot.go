@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/VictoriaMetrics/metrics"
+
 	"sluice/configs"
 	"sluice/policy"
 	"sluice/probe"
@@ -34,8 +36,9 @@ type snapshot struct {
 
 // pool is an upstream pool with the metrics of each surface.
 type pool struct {
-	up     *upstream.Pool
-	series [probe.NumSurfaces]*series
+	up        *upstream.Pool
+	series    [probe.NumSurfaces]*series
+	queueWait *metrics.PrometheusHistogram
 }
 
 // target is where a model name leads.
@@ -85,6 +88,12 @@ func (s *snapshot) addPool(cfg *configs.Pool, m *metricSet) error {
 		Health:   upstream.Health(cfg.Health),
 		Breaker:  upstream.Breaker(cfg.Breaker),
 		Retry:    upstream.Retry(cfg.Retry),
+		Limits: upstream.Limits{
+			PerWorker:    cfg.Limits.MaxInflightPerWorker,
+			Pool:         cfg.Limits.MaxInflight,
+			Queue:        cfg.Limits.MaxQueue,
+			QueueTimeout: cfg.Limits.QueueTimeout,
+		},
 	}
 	for _, w := range cfg.Workers {
 		spec.Workers = append(spec.Workers, w.URL)
@@ -93,7 +102,7 @@ func (s *snapshot) addPool(cfg *configs.Pool, m *metricSet) error {
 	if err != nil {
 		return err
 	}
-	p := &pool{up: up}
+	p := &pool{up: up, queueWait: m.queueWait(cfg.Name)}
 	for i := range p.series {
 		p.series[i] = m.series(probe.Surface(i), cfg.Name)
 	}

@@ -67,7 +67,7 @@ func (s BreakerState) String() string {
 }
 
 // Report tells the pool how an exchange with w went. It must be called once for
-// every exchange that Pick or Retry gave w for, and may be called with Began
+// every exchange that Acquire, Wait or Retry gave w for, and may be called with Began
 // before: a stream that takes minutes must not keep a worker on trial for as
 // long, and one that breaks must not count as good before.
 func (p *Pool) Report(w *Worker, o Outcome) {
@@ -82,6 +82,7 @@ func (p *Pool) Report(w *Worker, o Outcome) {
 			return
 		}
 	}
+	defer p.dispatch() // another worker may have become usable
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	switch o {
@@ -137,6 +138,7 @@ func (p *Pool) setBreakerLocked(w *Worker, s BreakerState) {
 
 // cooled lets one request try w.
 func (p *Pool) cooled(w *Worker) {
+	defer p.dispatch()
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if w.breaker == BreakerOpen && !p.closed {
@@ -176,7 +178,7 @@ func (p *Pool) takeTrial(avoid *Worker) *Worker {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for _, w := range p.workers {
-		if w != avoid && w.breaker == BreakerHalfOpen && !w.trial && w.healthy.Load() {
+		if w != avoid && w.breaker == BreakerHalfOpen && !w.trial && w.healthy.Load() && p.admit(w) {
 			w.trial = true
 			p.countTrialsLocked()
 			return w

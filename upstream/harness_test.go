@@ -275,3 +275,12 @@ func eventually(t *testing.T, what string, ok func() bool) {
 }
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// Pick is Acquire for tests that expect a worker or nil.
+func (p *Pool) Pick() *Worker {
+	w, err := p.Acquire()
+	if err != nil {
+		return nil
+	}
+	return w
+}

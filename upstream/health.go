@@ -102,6 +102,7 @@ func probe(x *Exchange, w *Worker, path string) (good, late bool) {
 
 // setHealthy changes what active probes say of w.
 func (p *Pool) setHealthy(w *Worker, healthy bool) {
+	defer p.dispatch()
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	w.healthy.Store(healthy)

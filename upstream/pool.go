@@ -3,6 +3,7 @@ package upstream
 import (
 	"context"
 	"fmt"
+	"math/rand/v2"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -33,6 +34,7 @@ type PoolSpec struct {
 	Health   Health
 	Breaker  Breaker
 	Retry    Retry
+	Limits   Limits
 }
 
 // Pool is a set of workers that serve the same models. It is safe for
@@ -53,6 +55,8 @@ type Pool struct {
 
 	retries, exhausted atomic.Uint64
 
+	admission
+
 	mu     sync.Mutex // guards the breakers of the workers
 	closed bool
 
@@ -71,11 +75,13 @@ func NewPool(spec PoolSpec) (*Pool, error) {
 		retry:   spec.Retry,
 		budget:  newBudget(spec.Retry.Budget),
 	}
+	p.limits = spec.Limits
 	for _, u := range spec.Workers {
 		w, err := newWorker(u, spec.Timeouts)
 		if err != nil {
 			return nil, fmt.Errorf("pool %q: %w", spec.Name, err)
 		}
+		w.pool = p
 		p.workers = append(p.workers, w)
 	}
 	if len(p.workers) == 0 {
@@ -113,55 +119,37 @@ func (p *Pool) Retries() uint64 { return p.retries.Load() }
 // Exhausted returns how many retries the budget has forbidden.
 func (p *Pool) Exhausted() uint64 { return p.exhausted.Load() }
 
-// Pick chooses a worker and counts one more request on it, until Release. It
-// returns nil when no worker is usable. A worker whose breaker has cooled down
-// is chosen once, to try it.
-func (p *Pool) Pick() *Worker {
-	p.budget.earn()
-	return p.pick(nil)
-}
-
-// pick chooses a worker other than avoid, which may be nil.
+// pick chooses a worker other than avoid, which may be nil, and counts one more
+// request on it. It returns nil where none is usable or all are full.
 func (p *Pool) pick(avoid *Worker) *Worker {
-	var w *Worker
 	if p.trials.Load() > 0 {
-		w = p.takeTrial(avoid)
-	}
-	if w == nil {
-		w = p.pickUsable(avoid)
-	}
-	if w != nil {
-		w.load.Add(1)
-		w.picks.Add(1)
-	}
-	return w
-}
-
-func (p *Pool) pickUsable(avoid *Worker) *Worker {
-	usable := *p.usable.Load()
-	if len(usable) == 0 || (len(usable) == 1 && usable[0] == avoid) {
-		return nil
-	}
-	w := p.choose.choose(usable)
-	if w != avoid {
-		return w
-	}
-	// The one that failed is chosen again when it is the least loaded, as a
-	// worker is that refuses connections.
-	others := make([]*Worker, 0, len(usable)-1)
-	for _, o := range usable {
-		if o != avoid {
-			others = append(others, o)
+		if w := p.takeTrial(avoid); w != nil {
+			return w
 		}
 	}
-	return p.choose.choose(others)
+	usable := *p.usable.Load()
+	if len(usable) == 0 {
+		return nil
+	}
+	if w := p.choose.choose(usable); w != avoid && p.admit(w) {
+		return w
+	}
+	// What was chosen is full, or it is the one that failed, which is the least
+	// loaded when it refuses connections. Any other will do.
+	start := rand.IntN(len(usable))
+	for i := range usable {
+		if w := usable[(start+i)%len(usable)]; w != avoid && p.admit(w) {
+			return w
+		}
+	}
+	return nil
 }
 
 // unpick takes back what pick did.
 func (p *Pool) unpick(w *Worker) {
 	p.Report(w, Neutral) // it may have been a trial
 	w.picks.Add(^uint64(0))
-	w.Release()
+	p.release(w)
 }
 
 // Close closes the rested connections and waits for the pool's goroutines. It
@@ -184,15 +172,17 @@ func (p *Pool) Close() {
 }
 
 // reap closes connections that rested for longer than idleLimit, so that the
-// worker does not close them under a request.
+// worker does not close them under a request, and measures the pool's pace.
 func (p *Pool) reap(ctx context.Context) {
 	t := time.NewTicker(time.Second)
 	defer t.Stop()
+	var released uint64
 	for {
 		select {
 		case <-ctx.Done():
 			return
 		case now := <-t.C:
+			released = p.measure(released)
 			for _, w := range p.workers {
 				w.reap(now)
 			}

@@ -72,6 +72,7 @@ func (p *Pool) Retry(n int, failed *Worker) *Worker {
 	}
 	w := p.pick(failed)
 	if w == nil {
+		p.dispatch() // see admit
 		return nil
 	}
 	if !p.budget.spend() {

@@ -2,8 +2,8 @@
 // connections to it and one exchange of request and answer over such a
 // connection.
 //
-// A request walks through it like this: Pool.Pick chooses a worker and counts
-// it as loaded, Exchange.Do sends the request and reads the head of the
+// A request walks through it like this: Pool.Acquire chooses a worker and
+// counts it as loaded, Exchange.Do sends the request and reads the head of the
 // answer, Exchange.Next reads the body piece by piece, Exchange.Close gives
 // the connection back or closes it, and Worker.Release ends the load.
 //

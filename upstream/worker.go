@@ -25,6 +25,7 @@ const (
 
 // Worker is one engine. It is safe for concurrent use.
 type Worker struct {
+	pool     *Pool
 	url      string
 	addr     string // host:port to dial
 	host     []byte // value of the Host field
@@ -112,13 +113,10 @@ func (w *Worker) Connections() (open, idle int) {
 	return w.open, len(w.idle)
 }
 
-// Release ends one request that Pool.Pick counted. It must be called exactly
-// once for each Pick, at the end of the answer or of the failure.
-func (w *Worker) Release() {
-	if w.load.Add(-1) < 0 {
-		panic("BUG: worker released more often than picked")
-	}
-}
+// Release ends one request that the pool counted. It must be called exactly
+// once for each worker that Acquire, Wait or Retry returned, at the end of the
+// answer or of the failure.
+func (w *Worker) Release() { w.pool.release(w) }
 
 // take returns a connection at rest that is still good, or nil. Each is looked
 // at, however short its rest was: an answer read by the wrong request is worse
