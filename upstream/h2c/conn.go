@@ -11,8 +11,10 @@ const (
 	readSize = 32 << 10
 	// maxQueued is how many bytes wait to be written before bodies wait.
 	maxQueued = 64 << 10
-	// keptBuffer is the largest buffer that outlives its use.
-	keptBuffer = 64 << 10
+	// keptOutput is the largest output buffer that a connection keeps, keptBody
+	// the largest of the two that a stream keeps for the next one's answer.
+	keptOutput = 2 * maxQueued
+	keptBody   = 64 << 10
 )
 
 // Config is how a connection behaves. Its zero value is usable.

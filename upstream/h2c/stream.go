@@ -213,10 +213,10 @@ func (s *Stream) Close() {
 // resetLocked makes s as new. Large buffers are left to the collector.
 func (s *Stream) resetLocked() {
 	s.st.reset()
-	if cap(s.st.body) > keptBuffer {
+	if cap(s.st.body) > keptBody {
 		s.st.body = nil
 	}
-	if s.piece = s.piece[:0]; cap(s.piece) > keptBuffer {
+	if s.piece = s.piece[:0]; cap(s.piece) > keptBody {
 		s.piece = nil
 	}
 	s.ended, s.canceled, s.expired, s.deadline = false, false, false, time.Time{}

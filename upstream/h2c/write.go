@@ -73,7 +73,7 @@ func (c *Conn) drainLocked(s *Stream) {
 		}
 		switch {
 		case err == nil:
-			if cap(out) <= keptBuffer {
+			if cap(out) <= keptOutput {
 				c.spare = out[:0]
 			}
 		case rushed && errors.Is(err, os.ErrDeadlineExceeded):
