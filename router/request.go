@@ -66,6 +66,7 @@ type request struct {
 	tries     int
 	reported  bool // the pool knows how q.worker did
 	armed     bool // the client's connection holds something to cancel
+	key       upstream.Key
 	ticket    upstream.Ticket
 	queued    time.Duration // the time in the pool's queue
 
@@ -315,7 +316,7 @@ func (q *request) forward() {
 // acquire takes a worker, and waits for one where all are full.
 func (q *request) acquire() (*upstream.Worker, error) {
 	up := q.pool.up
-	w, err := up.Acquire()
+	w, err := up.Acquire(q.affinityKey())
 	if !errors.Is(err, upstream.ErrFull) {
 		return w, err
 	}
@@ -325,7 +326,7 @@ func (q *request) acquire() (*upstream.Worker, error) {
 		q.ticket.Cancel()
 	}
 	start := time.Now()
-	w, err = up.Wait(&q.ticket)
+	w, err = up.Wait(&q.ticket, &q.key)
 	q.queued = time.Since(start)
 	q.pool.queueWait.Update(q.queued.Seconds())
 	return w, err
@@ -370,7 +371,7 @@ func (q *request) try() (next *upstream.Worker, failed *upstream.Error) {
 		if !upstream.RetryStatus(q.exchange.Status()) {
 			return nil, nil
 		}
-		if next = up.Retry(q.tries+1, q.worker); next != nil {
+		if next = up.Retry(q.tries+1, q.worker, &q.key); next != nil {
 			q.report(upstream.StatusOutcome(q.exchange.Status()))
 		}
 		return next, nil
@@ -378,7 +379,7 @@ func (q *request) try() (next *upstream.Worker, failed *upstream.Error) {
 	failed = upstreamError(err)
 	q.report(failed.Outcome())
 	if failed.Retriable() && !q.mustStop() {
-		next = up.Retry(q.tries+1, q.worker)
+		next = up.Retry(q.tries+1, q.worker, &q.key)
 	}
 	q.reported = next == nil
 	return next, failed
@@ -521,6 +522,7 @@ func (q *request) recycle() {
 		model:      q.model[:0],
 		fields:     q.fields[:0],
 		segments:   q.segments[:0],
+		key:        upstream.Key{Blocks: q.key.Blocks[:0]},
 		ticket:     q.ticket,
 		answer:     q.answer.recycled(),
 	}

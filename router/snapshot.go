@@ -96,7 +96,7 @@ func (s *snapshot) addPool(cfg *configs.Pool, m *metricSet) error {
 		},
 	}
 	for _, w := range cfg.Workers {
-		spec.Workers = append(spec.Workers, w.URL)
+		spec.Workers = append(spec.Workers, upstream.WorkerSpec{URL: w.URL})
 	}
 	up, err := upstream.NewPool(spec)
 	if err != nil {

@@ -52,6 +52,7 @@ type Ticket struct {
 	granted    chan *Worker  // of one place
 	canceled   chan struct{} // of one place
 	timer      *time.Timer
+	key        *Key // of one place
 	prev, next *Ticket
 	queued     bool
 }
@@ -90,11 +91,12 @@ func (t *Ticket) Cancel() {
 
 // Acquire chooses a worker for a request and counts it there until Release. A
 // worker whose breaker has cooled down is chosen once, to try it. The error is
-// ErrNoWorkers, or ErrFull, after which Wait may be called.
-func (p *Pool) Acquire() (*Worker, error) {
+// ErrNoWorkers, or ErrFull, after which Wait may be called. k is what the choice
+// may depend on, see Affinity; nil is no key.
+func (p *Pool) Acquire(k *Key) (*Worker, error) {
 	p.budget.earn()
 	if p.queued.Load() == 0 { // nobody is overtaken
-		if w := p.pick(nil); w != nil {
+		if w := p.pick(k.orNone(), nil); w != nil {
 			return w, nil
 		}
 	}
@@ -106,7 +108,9 @@ func (p *Pool) Acquire() (*Worker, error) {
 }
 
 // Wait waits in the pool's queue for a worker, which is counted as by Acquire.
-func (p *Pool) Wait(t *Ticket) (*Worker, error) {
+// The key must not change meanwhile.
+func (p *Pool) Wait(t *Ticket, k *Key) (*Worker, error) {
+	t.key = k.orNone()
 	t.init(p.limits.QueueTimeout)
 	defer t.timer.Stop()
 	if !p.enqueue(t) {
@@ -187,7 +191,7 @@ func (p *Pool) dispatch() {
 func (p *Pool) dispatchLocked() {
 	for p.first != nil {
 		t := p.first
-		w := p.pick(nil)
+		w := p.pick(t.key, nil)
 		if w == nil {
 			return
 		}

@@ -24,7 +24,7 @@ func TestLimits_PerWorkerAndPool(t *testing.T) {
 		})
 		var taken []*Worker
 		for range 6 {
-			w, err := p.Acquire()
+			w, err := p.Acquire(nil)
 			if err != nil {
 				t.Fatalf("%s: %v after %d", balance, err, len(taken))
 			}
@@ -35,10 +35,10 @@ func TestLimits_PerWorkerAndPool(t *testing.T) {
 				t.Errorf("%s: unexpected load %d", balance, w.Load())
 			}
 		}
-		if _, err := p.Acquire(); !errors.Is(err, ErrFull) {
+		if _, err := p.Acquire(nil); !errors.Is(err, ErrFull) {
 			t.Errorf("%s: unexpected error %v", balance, err)
 		}
-		if w := p.Retry(1, taken[0]); w != nil {
+		if w := p.Retry(1, taken[0], nil); w != nil {
 			t.Errorf("%s: a retry beyond the limit", balance)
 		}
 		for _, w := range taken {
@@ -47,7 +47,7 @@ func TestLimits_PerWorkerAndPool(t *testing.T) {
 	}
 	p := idlePool(t, 3, limited(Limits{Pool: 2}))
 	a, b := p.Pick(), p.Pick()
-	if _, err := p.Acquire(); !errors.Is(err, ErrFull) {
+	if _, err := p.Acquire(nil); !errors.Is(err, ErrFull) {
 		t.Errorf("pool: unexpected error %v", err)
 	}
 	a.Release()
@@ -62,7 +62,7 @@ func TestQueue_FirstComeFirstServed(t *testing.T) {
 	var all sync.WaitGroup
 	for i := range 5 {
 		all.Go(func() {
-			w, err := p.Wait(new(Ticket))
+			w, err := p.Wait(new(Ticket), nil)
 			if err != nil {
 				t.Errorf("%d: %v", i, err)
 				return
@@ -72,7 +72,7 @@ func TestQueue_FirstComeFirstServed(t *testing.T) {
 		})
 		waitFor(t, "the request to wait", func() bool { return p.Queued() == i+1 })
 	}
-	if _, err := p.Acquire(); !errors.Is(err, ErrFull) {
+	if _, err := p.Acquire(nil); !errors.Is(err, ErrFull) {
 		t.Errorf("unexpected error %v for one that would overtake", err)
 	}
 	w.Release()
@@ -90,7 +90,7 @@ func TestQueue_FullLateAndCanceled(t *testing.T) {
 	var ticket Ticket
 	for range 3 { // a ticket is used again
 		start := time.Now()
-		if _, err := p.Wait(&ticket); !errors.Is(err, ErrQueueTimeout) || time.Since(start) < 20*time.Millisecond {
+		if _, err := p.Wait(&ticket, nil); !errors.Is(err, ErrQueueTimeout) || time.Since(start) < 20*time.Millisecond {
 			t.Fatalf("unexpected error %v after %v", err, time.Since(start))
 		}
 	}
@@ -105,11 +105,11 @@ func TestQueue_FullLateAndCanceled(t *testing.T) {
 	ticket.Prepare()
 	ended := make(chan error)
 	go func() {
-		_, err := p.Wait(&ticket)
+		_, err := p.Wait(&ticket, nil)
 		ended <- err
 	}()
 	waitFor(t, "the request to wait", func() bool { return p.Queued() == 1 })
-	if _, err := p.Wait(new(Ticket)); !errors.Is(err, ErrQueueFull) || p.Full() != 1 {
+	if _, err := p.Wait(new(Ticket), nil); !errors.Is(err, ErrQueueFull) || p.Full() != 1 {
 		t.Errorf("unexpected error %v, %d refused", err, p.Full())
 	}
 	ticket.Cancel()
@@ -118,7 +118,7 @@ func TestQueue_FullLateAndCanceled(t *testing.T) {
 	}
 	ticket.Prepare()
 	ticket.Cancel() // before Wait
-	if _, err := p.Wait(&ticket); !errors.Is(err, ErrCanceled) {
+	if _, err := p.Wait(&ticket, nil); !errors.Is(err, ErrCanceled) {
 		t.Errorf("unexpected error %v", err)
 	}
 	if s := p.RetryAfter(); s < 1 || s > maxRetryAfter {
@@ -139,7 +139,7 @@ func TestQueue_WakesForAWorkerThatComesBack(t *testing.T) {
 	a, b := p.Pick(), p.Pick()
 	p.Report(a, Failure)
 	a.Release()
-	w, err := p.Wait(new(Ticket)) // until the cooldown is over
+	w, err := p.Wait(new(Ticket), nil) // until the cooldown is over
 	if err != nil || w != a {
 		t.Fatalf("unexpected worker %v, %v", w, err)
 	}
@@ -162,14 +162,14 @@ func TestQueue_NoLostWakeups(t *testing.T) {
 			r := rand.New(rand.NewPCG(uint64(c), 1))
 			var ticket Ticket
 			for range 300 {
-				w, err := p.Acquire()
+				w, err := p.Acquire(nil)
 				if errors.Is(err, ErrFull) {
 					ticket.Prepare()
 					var done sync.WaitGroup
 					if r.IntN(4) == 0 {
 						done.Go(ticket.Cancel)
 					}
-					w, err = p.Wait(&ticket)
+					w, err = p.Wait(&ticket, nil)
 					done.Wait()
 				}
 				switch {

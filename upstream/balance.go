@@ -22,35 +22,60 @@ const (
 // Balances are the names that PoolSpec.Balance takes.
 var Balances = []string{RoundRobin, Random, LeastRequests}
 
-// chooser chooses one of the workers it is given, at least one. It never
-// returns nil, allocates nothing and is safe for concurrent use.
+// chooser chooses one of the workers of its roster. It allocates nothing and is
+// safe for concurrent use.
 type chooser interface {
-	choose(workers []*Worker) *Worker
+	// choose returns a worker for a request with the key k, which is not nil.
+	// It is not called on an empty roster. It should not be avoid, which may be
+	// nil, and may be all the same: the caller looks.
+	choose(k *Key, avoid *Worker) *Worker
 }
 
-func newChooser(name string) (chooser, error) {
-	switch name {
+// roster is the workers of a pool that may be chosen, and how. It does not
+// change: a pool publishes a new one whenever a worker comes or goes.
+type roster struct {
+	workers []*Worker
+	chooser
+}
+
+// arranger makes the chooser of a roster. What a choice must remember from one
+// roster to the next is its own.
+type arranger func(r *roster) chooser
+
+func newArranger(balance string) (arranger, error) {
+	switch balance {
 	case RoundRobin:
-		return new(roundRobin), nil
+		turn := new(atomic.Uint64)
+		return func(r *roster) chooser { return &roundRobin{r, turn} }, nil
 	case Random:
-		return random{}, nil
+		return func(r *roster) chooser { return random{r} }, nil
 	case LeastRequests:
-		return leastRequests{}, nil
+		return func(r *roster) chooser { return leastRequests{r} }, nil
 	}
-	return nil, fmt.Errorf("unknown balance %q; want one of %q", name, Balances)
+	return nil, fmt.Errorf("unknown balance %q; want one of %q", balance, Balances)
 }
 
-type roundRobin struct{ next atomic.Uint64 }
-
-func (r *roundRobin) choose(workers []*Worker) *Worker {
-	return workers[(r.next.Add(1)-1)%uint64(len(workers))]
+// roster arranges the workers, which it keeps.
+func (a arranger) roster(workers []*Worker) *roster {
+	r := &roster{workers: workers}
+	r.chooser = a(r)
+	return r
 }
 
-type random struct{}
+type roundRobin struct {
+	*roster
+	turn *atomic.Uint64
+}
 
-func (random) choose(workers []*Worker) *Worker { return workers[rand.IntN(len(workers))] }
+func (c *roundRobin) choose(*Key, *Worker) *Worker {
+	return c.workers[(c.turn.Add(1)-1)%uint64(len(c.workers))]
+}
 
-type leastRequests struct{}
+type random struct{ *roster }
+
+func (c random) choose(*Key, *Worker) *Worker { return c.workers[rand.IntN(len(c.workers))] }
+
+type leastRequests struct{ *roster }
 
 const (
 	// exactWorkers is the largest pool whose every worker is looked at for a
@@ -63,7 +88,8 @@ const (
 	sampled = 8
 )
 
-func (leastRequests) choose(workers []*Worker) *Worker {
+func (c leastRequests) choose(*Key, *Worker) *Worker {
+	workers := c.workers
 	if len(workers) > exactWorkers {
 		return sample(workers)
 	}

@@ -94,7 +94,7 @@ func TestLeastRequests_LargeFleet(t *testing.T) {
 }
 
 func TestUnknownBalance(t *testing.T) {
-	_, err := NewPool(PoolSpec{Name: "p", Workers: []string{"http://w:1"}, Balance: "fastest"})
+	_, err := NewPool(PoolSpec{Name: "p", Workers: []WorkerSpec{{URL: "http://w:1"}}, Balance: "fastest"})
 	const want = `pool "p": unknown balance "fastest"; want one of ["round_robin" "random" "least_requests"]`
 	if err == nil || err.Error() != want {
 		t.Fatalf("unexpected error; got %v; want %s", err, want)

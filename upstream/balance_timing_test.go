@@ -41,7 +41,7 @@ func newFleet(tb testing.TB, balance string, n int) *Pool {
 	tb.Helper()
 	spec := PoolSpec{Name: "fleet", Balance: balance}
 	for i := range n {
-		spec.Workers = append(spec.Workers, fmt.Sprintf("http://10.0.%d.%d:30000", i/256, i%256))
+		spec.Workers = append(spec.Workers, WorkerSpec{URL: fmt.Sprintf("http://10.0.%d.%d:30000", i/256, i%256)})
 	}
 	p, err := NewPool(spec)
 	if err != nil {

@@ -109,7 +109,7 @@ func (p *Pool) Report(w *Worker, o Outcome) {
 
 // lastUsable reports that no worker but w may be chosen.
 func (p *Pool) lastUsable(w *Worker) bool {
-	usable := *p.usable.Load()
+	usable := p.usable.Load().workers
 	return len(usable) == 1 && usable[0] == w
 }
 
@@ -157,7 +157,7 @@ func (p *Pool) refreshLocked() {
 	if len(usable) == 0 && p.health.FailOpen {
 		usable = p.workers
 	}
-	p.usable.Store(&usable)
+	p.usable.Store(p.arrange.roster(usable))
 	p.countTrialsLocked()
 }
 

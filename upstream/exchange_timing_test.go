@@ -51,7 +51,7 @@ func answerer(tb testing.TB, r *Request, answer string) string {
 func warm(tb testing.TB, r *Request, answer string) func() {
 	tb.Helper()
 	limits := Timeouts{Connect: time.Second, FirstByte: time.Hour, BetweenEvents: time.Minute, Total: 2 * time.Hour}
-	p, err := NewPool(PoolSpec{Name: "warm", Workers: []string{answerer(tb, r, answer)}, Balance: LeastRequests, Timeouts: limits})
+	p, err := NewPool(PoolSpec{Name: "warm", Workers: []WorkerSpec{{URL: answerer(tb, r, answer)}}, Balance: LeastRequests, Timeouts: limits})
 	if err != nil {
 		tb.Fatal(err)
 	}

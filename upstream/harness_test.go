@@ -188,7 +188,7 @@ func newTestPool(t *testing.T, spec PoolSpec) *Pool {
 
 func newTestWorker(t *testing.T, url string, limits Timeouts) *Worker {
 	t.Helper()
-	return newTestPool(t, PoolSpec{Name: "test", Workers: []string{url}, Timeouts: limits}).Workers()[0]
+	return newTestPool(t, PoolSpec{Name: "test", Workers: []WorkerSpec{{URL: url}}, Timeouts: limits}).Workers()[0]
 }
 
 func post(body ...string) *Request {
@@ -278,7 +278,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // Pick is Acquire for tests that expect a worker or nil.
 func (p *Pool) Pick() *Worker {
-	w, err := p.Acquire()
+	w, err := p.Acquire(nil)
 	if err != nil {
 		return nil
 	}

@@ -25,9 +25,8 @@ type Timeouts struct {
 // PoolSpec says what a pool is made of.
 type PoolSpec struct {
 	// Name is the pool's name in logs and metrics.
-	Name string
-	// Workers are the base URLs of the workers, http://host:port.
-	Workers []string
+	Name    string
+	Workers []WorkerSpec
 	// Balance names the way a worker is chosen, see Balances.
 	Balance  string
 	Timeouts Timeouts
@@ -37,12 +36,21 @@ type PoolSpec struct {
 	Limits   Limits
 }
 
+// WorkerSpec says what a worker is.
+type WorkerSpec struct {
+	// URL is the base URL of the worker, http://host:port.
+	URL string
+	// Weight is the worker's share of the requests relative to that of others.
+	// Zero means 1.
+	Weight int
+}
+
 // Pool is a set of workers that serve the same models. It is safe for
 // concurrent use.
 type Pool struct {
 	name    string
 	workers []*Worker
-	choose  chooser
+	arrange arranger
 	health  Health
 	breaker Breaker
 	retry   Retry
@@ -50,7 +58,7 @@ type Pool struct {
 
 	// usable are the workers that are well and whose breaker is closed. It is
 	// made anew at each change, so that a choice reads it without a lock.
-	usable atomic.Pointer[[]*Worker]
+	usable atomic.Pointer[roster]
 	trials atomic.Int32 // workers that wait for a request to try them
 
 	retries, exhausted atomic.Uint64
@@ -76,19 +84,19 @@ func NewPool(spec PoolSpec) (*Pool, error) {
 		budget:  newBudget(spec.Retry.Budget),
 	}
 	p.limits = spec.Limits
-	for _, u := range spec.Workers {
-		w, err := newWorker(u, spec.Timeouts)
+	for i, s := range spec.Workers {
+		w, err := newWorker(s.URL, spec.Timeouts)
 		if err != nil {
 			return nil, fmt.Errorf("pool %q: %w", spec.Name, err)
 		}
-		w.pool = p
+		w.pool, w.id, w.weight = p, i, max(s.Weight, 1)
 		p.workers = append(p.workers, w)
 	}
 	if len(p.workers) == 0 {
 		return nil, fmt.Errorf("pool %q has no workers", spec.Name)
 	}
 	var err error
-	if p.choose, err = newChooser(spec.Balance); err != nil {
+	if p.arrange, err = newArranger(spec.Balance); err != nil {
 		return nil, fmt.Errorf("pool %q: %w", spec.Name, err)
 	}
 	p.refreshLocked() // nobody else has the pool yet
@@ -110,7 +118,7 @@ func (p *Pool) Name() string { return p.name }
 func (p *Pool) Workers() []*Worker { return p.workers }
 
 // Usable returns how many workers may be chosen.
-func (p *Pool) Usable() int { return len(*p.usable.Load()) }
+func (p *Pool) Usable() int { return len(p.usable.Load().workers) }
 
 // Retries returns how many requests were sent to another worker, Exhausted how
 // many were not, for want of budget.
@@ -119,19 +127,21 @@ func (p *Pool) Retries() uint64 { return p.retries.Load() }
 // Exhausted returns how many retries the budget has forbidden.
 func (p *Pool) Exhausted() uint64 { return p.exhausted.Load() }
 
-// pick chooses a worker other than avoid, which may be nil, and counts one more
-// request on it. It returns nil where none is usable or all are full.
-func (p *Pool) pick(avoid *Worker) *Worker {
+// pick chooses a worker other than avoid, which may be nil, for a request with
+// the key k and counts one more request on it. It returns nil where none is
+// usable or all are full.
+func (p *Pool) pick(k *Key, avoid *Worker) *Worker {
 	if p.trials.Load() > 0 {
 		if w := p.takeTrial(avoid); w != nil {
 			return w
 		}
 	}
-	usable := *p.usable.Load()
+	r := p.usable.Load()
+	usable := r.workers
 	if len(usable) == 0 {
 		return nil
 	}
-	if w := p.choose.choose(usable); w != avoid && p.admit(w) {
+	if w := r.choose(k, avoid); w != avoid && p.admit(w) {
 		return w
 	}
 	// What was chosen is full, or it is the one that failed, which is the least

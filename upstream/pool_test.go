@@ -50,7 +50,7 @@ func TestPool_AnswersNeverMix(t *testing.T) {
 	a, b, c := play(t, whimsical), play(t, whimsical), play(t, whimsical)
 	descriptors := openDescriptors(t)
 	p := newTestPool(t, PoolSpec{
-		Name: "mix", Workers: []string{a.url, b.url, c.url}, Balance: LeastRequests,
+		Name: "mix", Workers: []WorkerSpec{{URL: a.url}, {URL: b.url}, {URL: c.url}}, Balance: LeastRequests,
 		Timeouts: Timeouts{Connect: patience, FirstByte: patience, BetweenEvents: patience, Total: 2 * patience},
 	})
 	var all sync.WaitGroup
@@ -117,7 +117,7 @@ func TestPool_CloseUnderExchanges(t *testing.T) {
 		p.send("k")
 		p.wait()
 	})
-	p, err := NewPool(PoolSpec{Name: "closing", Workers: []string{e.url}, Balance: Random})
+	p, err := NewPool(PoolSpec{Name: "closing", Workers: []WorkerSpec{{URL: e.url}}, Balance: Random})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -169,5 +169,5 @@ func TestNewPool_Refused(t *testing.T) {
 		}
 	}
 	f(PoolSpec{Name: "p", Balance: Random}, `pool "p" has no workers`)
-	f(PoolSpec{Name: "p", Balance: Random, Workers: []string{"w"}}, `pool "p": worker url must be http://host:port, got "w"`)
+	f(PoolSpec{Name: "p", Balance: Random, Workers: []WorkerSpec{{URL: "w"}}}, `pool "p": worker url must be http://host:port, got "w"`)
 }

@@ -65,12 +65,12 @@ func (e *Error) Retriable() bool {
 
 // Retry chooses another worker than failed for try number n (the first one is
 // 1), within the pool's attempts and budget, and counts one more request on
-// it. It returns nil where there shall be no further try.
-func (p *Pool) Retry(n int, failed *Worker) *Worker {
+// it. k is as for Acquire. It returns nil where there shall be no further try.
+func (p *Pool) Retry(n int, failed *Worker, k *Key) *Worker {
 	if n > p.retry.Attempts {
 		return nil
 	}
-	w := p.pick(failed)
+	w := p.pick(k.orNone(), failed)
 	if w == nil {
 		p.dispatch() // see admit
 		return nil

@@ -26,6 +26,8 @@ const (
 // Worker is one engine. It is safe for concurrent use.
 type Worker struct {
 	pool     *Pool
+	id       int // its place among the pool's workers
+	weight   int
 	url      string
 	addr     string // host:port to dial
 	host     []byte // value of the Host field
@@ -87,6 +89,9 @@ func newWorker(raw string, t Timeouts) (*Worker, error) {
 
 // URL returns the worker's base URL, its identity in logs and metrics.
 func (w *Worker) URL() string { return w.url }
+
+// Weight returns the worker's share of the requests relative to that of others.
+func (w *Worker) Weight() int { return w.weight }
 
 // Load returns the number of requests under way.
 func (w *Worker) Load() int64 { return w.load.Load() }
