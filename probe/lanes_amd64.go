@@ -29,8 +29,11 @@ func cleanVectors() {
 
 func load32(b []byte) archsimd.Uint8x32 { return archsimd.LoadUint8x32((*[32]byte)(b)) }
 
+// text returns the block without the bytes before it.
+func (b *block) text() *[blockSize]byte { return (*[blockSize]byte)(b[3:]) }
+
 func loadWide(b *block) archsimd.Uint8x64 {
-	return archsimd.LoadUint8x64((*[blockSize]byte)(b[3:]))
+	return archsimd.LoadUint8x64(b.text())
 }
 
 // copy32 copies 32 bytes.
@@ -43,8 +46,8 @@ func bitsOf(lo, hi archsimd.Mask8x32) uint64 {
 
 // wideStringBits returns the bytes that are quotes, backslashes, and odd: control
 // characters or not ASCII. It needs hasWide.
-func wideStringBits(b *block) (quotes, slashes, odd uint64) {
-	x := loadWide(b)
+func wideStringBits(p *[blockSize]byte) (quotes, slashes, odd uint64) {
+	x := archsimd.LoadUint8x64(p)
 	quotes = x.Equal(archsimd.LoadUint8x64(&allQuotes)).ToBits()
 	slashes = x.Equal(archsimd.LoadUint8x64(&allSlashes)).ToBits()
 	odd = archsimd.LoadUint8x64(&allSpaces).AsInt8x64().Greater(x.AsInt8x64()).ToBits()
@@ -52,11 +55,30 @@ func wideStringBits(b *block) (quotes, slashes, odd uint64) {
 }
 
 // stringBits is wideStringBits for any machine.
-func stringBits(b *block) (quotes, slashes, odd uint64) {
-	x, y := load32(b[3:]), load32(b[35:])
+func stringBits(p *[blockSize]byte) (quotes, slashes, odd uint64) {
+	x, y := load32(p[:]), load32(p[32:])
 	quote, slash, space := load32(allQuotes[:]), load32(allSlashes[:]), load32(allSpaces[:]).AsInt8x32()
 	return bitsOf(x.Equal(quote), y.Equal(quote)), bitsOf(x.Equal(slash), y.Equal(slash)),
 		bitsOf(space.Greater(x.AsInt8x32()), space.Greater(y.AsInt8x32()))
+}
+
+// plainQuotes returns the quotes among the 64 bytes at i up to the first one that is
+// a backslash, a control character or not ASCII.
+func plainQuotes(src []byte, i int) uint64 {
+	p := (*[blockSize]byte)(src[i:])
+	var quotes, slashes, odd uint64
+	if hasWide {
+		quotes, slashes, odd = wideStringBits(p)
+	} else {
+		quotes, slashes, odd = stringBits(p)
+	}
+	others := slashes | odd
+	if quotes &= ^others & (others - 1); quotes == 0 {
+		archsimd.ClearAVXUpperBits()
+		return 0
+	}
+	archsimd.ClearAVXUpperBits()
+	return quotes
 }
 
 // shortBits returns which of the first 16 bytes of b are quotes, and which are

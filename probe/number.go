@@ -1,6 +1,9 @@
 package probe
 
-import "math"
+import (
+	"math"
+	"math/bits"
+)
 
 // skipNumber reads a number by the grammar of RFC 8259, or one of NaN, Infinity
 // and -Infinity, which Python's json reads.
@@ -116,42 +119,50 @@ func readLiteral(val []byte) (float64, State) {
 	return x, Number
 }
 
-// shortNumber reads the number at i if it has at most 15 digits and no exponent,
-// which most have. The digits and the power of ten are exact in float64 then, and
-// IEEE 754 rounds their quotient correctly. It reports false for any other.
+// shortNumber reads the number at i if it has at most 7 digits and no exponent,
+// as most have. It reports false for any other. The digits and the power of ten
+// are exact in float64, and IEEE 754 rounds their quotient correctly.
 func shortNumber(src []byte, i int) (x float64, end int, ok bool) {
 	neg := src[i] == '-'
 	if neg {
 		i++
 	}
-	start := i
-	m := uint64(0)
-	for ; i < len(src) && src[i]-'0' < 10 && i < start+16; i++ {
-		m = m*10 + uint64(src[i]-'0')
-	}
-	digits := i - start
-	if digits == 0 || digits > 15 || src[start] == '0' && digits > 1 || i >= len(src) {
+	if len(src)-i < 8 {
 		return 0, 0, false
 	}
-	x = float64(m)
-	if src[i] == '.' {
-		point := i
-		for i++; i < len(src) && src[i]-'0' < 10 && i < start+17; i++ {
-			m = m*10 + uint64(src[i]-'0')
-		}
-		frac := i - point - 1
-		if frac == 0 || digits+frac > 15 || i >= len(src) {
+	// The digits as numbers, the first one lowest; marks are the other bytes.
+	w := load64(src[i:]) ^ lowBits*'0'
+	marks := (w&^highBits + lowBits*0x76 | w) & highBits
+	n := bits.TrailingZeros64(marks) >> 3
+	if n&7 == 0 || w&0xFF == 0 && n > 1 {
+		return 0, 0, false
+	}
+	end = i + n
+	frac := 0
+	if src[end] == '.' {
+		marks &= marks - 1
+		end = i + bits.TrailingZeros64(marks)>>3
+		frac = end - i - n - 1
+		if marks == 0 || frac == 0 {
 			return 0, 0, false
 		}
-		x = float64(m) / powersOfTen[frac]
+		w = w&(1<<(8*n&63)-1) | w>>(8*n&63)>>8<<(8*n&63) // without the point
 	}
-	if src[i]|0x20 == 'e' {
+	if src[end]|0x20 == 'e' {
 		return 0, 0, false
+	}
+	// Eight digits with zeros in front, joined two by two.
+	w <<= (64 - 8*(n+frac)) & 63
+	w = w*10 + w>>8
+	w = (w&0x0000_00FF_0000_00FF*(100+1_000_000<<32) + w>>16&0x0000_00FF_0000_00FF*(1+10_000<<32)) >> 32
+	x = float64(int64(w))
+	if frac > 0 {
+		x /= powersOfTen[frac&7]
 	}
 	if neg {
 		x = -x
 	}
-	return x, i, true
+	return x, end, true
 }
 
 // ReadWhole returns the whole number that an engine reads in the value of an

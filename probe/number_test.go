@@ -247,3 +247,48 @@ func TestReadWhole(t *testing.T) {
 	f(`"inf"`, KindString, 0, false, false)
 	f(`"18446744073709551616"`, KindString, math.MaxInt64, true, true)
 }
+
+// TestShortNumber tries all short numbers of a few digits.
+func TestShortNumber(t *testing.T) {
+	digits := "0123456789"
+	f := func(text string) {
+		t.Helper()
+		want, err := strconv.ParseFloat(text, 64)
+		valid := err == nil && json.Valid([]byte(text))
+		for _, tail := range []string{",", "}", " \t\n\r    ", ",12345678", "e5      ", ".       ", "5"} {
+			src := []byte(text + tail + strings.Repeat(" ", 8))
+			x, end, ok := shortNumber(src, 0)
+			if ok && (!valid && tail != "5" || tail[0] == 'e' || end != len(text) && tail != "5" && tail[0] != '.') {
+				t.Fatalf("unexpected number in %q; got %v, %d", src, x, end)
+			}
+			if ok && tail[0] != '5' && (math.Float64bits(x) != math.Float64bits(want)) {
+				t.Fatalf("unexpected number in %q; got %v; want %v", src, x, want)
+			}
+		}
+	}
+	for i := range 100_000 {
+		text := strconv.Itoa(i)
+		f(text)
+		for point := range len(text) {
+			f(text[:point] + "." + text[point:])
+		}
+	}
+	for n := range 10 {
+		for _, d := range digits {
+			text := strings.Repeat(string(d), n)
+			for point := range n {
+				f("-" + text[:point] + "." + text[point:])
+			}
+			f(text)
+			f("-" + text)
+			f("0" + text)
+			f("0." + text)
+		}
+	}
+	if _, _, ok := shortNumber([]byte("1234567,"), 0); !ok {
+		t.Error("unexpected refusal of 7 digits")
+	}
+	if x, end, ok := shortNumber([]byte("-123.4567,"), 0); ok || end != 0 || x != 0 {
+		t.Error("unexpected reading of 8 bytes with the point") // as far as the block reaches
+	}
+}

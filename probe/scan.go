@@ -1,7 +1,5 @@
 package probe
 
-import "math/bits"
-
 // routing are the fields that route a request or bound its cost. Two copies of
 // one are refused, null or not: parsers differ in which copy they keep, and a
 // bound that is read from the wrong one is none.
@@ -94,22 +92,19 @@ func (s *scanner) topObject(i int) (int, Fault) {
 	if i < len(src) && src[i] == '}' {
 		return i + 1, FaultNone
 	}
-	for n := 0; n < MaxMembers; n++ {
+	for {
+		if hasVectors { // Fast path
+			i = s.plainMembers(i)
+		}
+		if len(dst.Members) == MaxMembers {
+			return i, FaultMembers
+		}
 		dst.Members = append(dst.Members, Member{})
-		m := &dst.Members[n]
-		var f Fault
-		if i, f = s.key(i, m); f != FaultNone {
-			return i, f
-		}
-		if m.Field == FieldNone {
-			i, f = s.value(i, 1, m)
-		} else {
-			i, f = s.fieldValue(i, m)
-		}
+		end, f := s.topMember(i, &dst.Members[len(dst.Members)-1])
 		if f != FaultNone {
-			return i, f
+			return end, f
 		}
-		if i = skipSpace(src, i); i >= len(src) {
+		if i = skipSpace(src, end); i >= len(src) {
 			return i, FaultTruncated
 		}
 		switch src[i] {
@@ -121,22 +116,27 @@ func (s *scanner) topObject(i int) (int, Fault) {
 			return i, FaultSyntax
 		}
 	}
-	return i, FaultMembers
 }
 
-// fieldValue reads the value of the last of the top-level members, a known field.
-func (s *scanner) fieldValue(i int, m *Member) (int, Fault) {
-	dst := s.dst
-	if dst.last[m.Field] != 0 {
-		if s.unique.Has(m.Field) {
-			dst.FaultField = m.Field
-			return int(m.Key.Start), FaultDuplicate
-		}
-		dst.Repeated = dst.Repeated.With(m.Field)
+// topMember reads the last of the top-level members.
+func (s *scanner) topMember(i int, m *Member) (int, Fault) {
+	i, f := s.key(i, m)
+	if f != FaultNone {
+		return i, f
 	}
-	dst.last[m.Field] = uint16(len(dst.Members))
-	if m.Field == s.wanted {
-		return s.wantedValue(i, m)
+	if m.Field != FieldNone {
+		dst := s.dst
+		if dst.last[m.Field] != 0 {
+			if s.unique.Has(m.Field) {
+				dst.FaultField = m.Field
+				return int(m.Key.Start), FaultDuplicate
+			}
+			dst.Repeated = dst.Repeated.With(m.Field)
+		}
+		dst.last[m.Field] = uint16(len(dst.Members))
+		if m.Field == s.wanted {
+			return s.wantedValue(i, m)
+		}
 	}
 	return s.value(i, 1, m)
 }
@@ -277,17 +277,7 @@ func (s *scanner) key(i int, m *Member) (int, Fault) {
 	if src[i] != '"' {
 		return i, FaultSyntax
 	}
-	end := 0
-	if hasVectors && len(src)-i > 16 {
-		// NOTE: not by shortString, which would not be inlined.
-		quotes, others := shortBits(src[i+1:])
-		if others&(quotes^(quotes-1)) == 0 && quotes != 0 {
-			end = i + 2 + bits.TrailingZeros32(quotes)
-		}
-	}
-	if end == 0 {
-		end = shortString(src, i+1)
-	}
+	end := shortString(src, i+1)
 	if end != 0 { // Fast path
 		m.Field = fieldByName(src[i+1 : end-1])
 	} else {

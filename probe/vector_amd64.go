@@ -46,9 +46,9 @@ func vectorString(src []byte, start int) (end int, escaped, ok bool) {
 		b := (*block)(src[i-3:])
 		var quotes, slashes, odd uint64
 		if hasWide {
-			quotes, slashes, odd = wideStringBits(b)
+			quotes, slashes, odd = wideStringBits(b.text())
 		} else {
-			quotes, slashes, odd = stringBits(b)
+			quotes, slashes, odd = stringBits(b.text())
 		}
 		bad := uint64(0)
 		escapes, next := escapeRuns(slashes, escape)
@@ -102,9 +102,9 @@ func vectorNested(src []byte, start, depth int, tmp *scratch) (end int, ok bool)
 		}
 		var quotes, slashes, odd uint64
 		if hasWide {
-			quotes, slashes, odd = wideStringBits(b)
+			quotes, slashes, odd = wideStringBits(b.text())
 		} else {
-			quotes, slashes, odd = stringBits(b)
+			quotes, slashes, odd = stringBits(b.text())
 		}
 		bad := uint64(0)
 		escapes, next := escapeRuns(slashes, escape)

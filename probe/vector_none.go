@@ -18,6 +18,6 @@ func vectorLine([]byte) (n int, tells bool) { return 0, false }
 
 func shortString(src []byte, i int) int { return portableShort(src, i) }
 
-func shortBits([]byte) (quotes, others uint32) { return 0, 0 }
+func (s *scanner) plainMembers(i int) int { return i }
 
 func cleanVectors() {}
