@@ -27,6 +27,7 @@ func FuzzScan(f *testing.F) {
 		}
 		f.Add([]byte(d.text))
 		f.Add([]byte(`{"a":` + d.text + `,"n":1}`))
+		f.Add([]byte(`{"model":"m","n":1,"temperature":0.7,"top_p":` + d.text + `,"stream":true,"a":` + d.text + `,"b":null,"top_p":12.5}`))
 		f.Add([]byte(`{"sampling_params":[` + d.text + `,{"temperature":` + d.text + `}],"n":1}`))
 	}
 	var b Body
@@ -34,8 +35,12 @@ func FuzzScan(f *testing.F) {
 		if len(src) > maxFuzzed {
 			return
 		}
-		checkScan(t, src, &b)
-		checkObjects(t, src, &b)
+		// The second time with room for the vector path up to the last member.
+		for _, tail := range []string{"", strings.Repeat(" ", 130)} {
+			src = append(src[:len(src):len(src)], tail...)
+			checkScan(t, src, &b)
+			checkObjects(t, src, &b)
+		}
 	})
 }
 
