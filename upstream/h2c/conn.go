@@ -63,7 +63,8 @@ type Conn struct {
 	mu      sync.Mutex // guards all below
 	ss      *session
 	dead    error     // why no more is read or written
-	written int64     // bytes of the output that have left
+	handed  int64     // bytes of the output that may have left
+	parting bool      // who writes closes nc when he is done
 	spare   []byte    // the buffer that is not ss.out
 	writing bool      // somebody is in writeLocked, or about to be
 	writer  *Stream   // on whose time, or nil
@@ -77,7 +78,7 @@ type Conn struct {
 	armed   time.Time // when it fires, zero when it does not
 	checkAt time.Time // when the peer's silence is judged, zero when no need
 	heard   int64     // ss.received at the last check
-	asked   bool      // a PING was sent since
+	asked   time.Time // when a PING was sent since, zero when none was
 
 	forgiven time.Time // see forgiveLocked
 }
@@ -162,26 +163,11 @@ func (c *Conn) Close() {
 	c.mu.Lock()
 	if c.dead == nil {
 		c.ss.queue(appendGoAway(c.ss.out, NoError))
-		c.farewellLocked()
-		c.dieLocked(ErrClosed)
+		c.partLocked(ErrClosed)
 	}
 	c.wakeTouchedLocked()
 	c.mu.Unlock()
 	<-c.done
-}
-
-// farewell is how long the last words may take.
-const farewell = 50 * time.Millisecond
-
-// farewellLocked writes what is queued, as far as that is quick.
-func (c *Conn) farewellLocked() {
-	if c.writing || len(c.ss.out) == 0 {
-		return
-	}
-	// The connection is given up: errors would change nothing.
-	_ = c.nc.SetWriteDeadline(time.Now().Add(farewell))
-	n, _ := c.nc.Write(c.ss.takeOutput(nil))
-	c.written += int64(n)
 }
 
 // dieLocked ends everything for the reason why.
@@ -190,12 +176,40 @@ func (c *Conn) dieLocked(why error) {
 		return
 	}
 	c.dead = why
-	c.ss.close(why, c.written)
-	_ = c.nc.Close() // tells nothing that could be acted on
+	c.ss.close(why, c.handed)
+	if !c.parting {
+		_ = c.nc.Close() // tells nothing that could be acted on
+	}
 	c.timer.Stop()
 	c.armed, c.checkAt = time.Time{}, time.Time{}
 	c.wakeBlockedLocked()
 	c.readyLocked()
+}
+
+// farewell is how long the last words may take.
+const farewell = 50 * time.Millisecond
+
+// partLocked is dieLocked for one who has something to say at last, a GOAWAY. It
+// is written as far as that is quick.
+func (c *Conn) partLocked(why error) {
+	if c.dead != nil {
+		return
+	}
+	c.parting = true
+	c.handed = c.ss.queued
+	_ = c.nc.SetWriteDeadline(time.Now().Add(farewell)) // fails where the write does
+	c.dieLocked(why)
+	if !c.writing {
+		c.lastWordsLocked()
+	}
+}
+
+// lastWordsLocked writes what is queued and closes. Errors would change nothing.
+func (c *Conn) lastWordsLocked() {
+	if len(c.ss.out) > 0 {
+		_, _ = c.nc.Write(c.ss.takeOutput(nil))
+	}
+	_ = c.nc.Close()
 }
 
 // read is the reader: the only goroutine of a connection.
@@ -221,8 +235,7 @@ func (c *Conn) read() {
 func (c *Conn) takeLocked(p []byte, err error) {
 	if c.dead == nil {
 		if wrong := c.ss.feed(p); wrong != nil {
-			c.farewellLocked()
-			c.dieLocked(wrong)
+			c.partLocked(wrong)
 		} else if err != nil {
 			c.dieLocked(err)
 		}
@@ -243,8 +256,7 @@ func (c *Conn) takeLocked(p []byte, err error) {
 // leaveLocked closes a connection that has nothing left to do.
 func (c *Conn) leaveLocked() {
 	if c.dead == nil && c.ss.leaving() && c.ss.slots == 0 {
-		c.farewellLocked()
-		c.dieLocked(errGone)
+		c.partLocked(errGone)
 	}
 }
 

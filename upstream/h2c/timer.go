@@ -19,7 +19,7 @@ func (c *Conn) armLocked(t time.Time) {
 func (c *Conn) watchLocked() {
 	if c.checkAt.IsZero() {
 		c.checkAt = time.Now().Add(c.cfg.PingAfter)
-		c.heard, c.asked = c.ss.received, false
+		c.heard, c.asked = c.ss.received, time.Time{}
 		c.armLocked(c.checkAt)
 	}
 }
@@ -54,19 +54,23 @@ func (c *Conn) onTimer() {
 
 // checkLocked judges the silence of the peer.
 func (c *Conn) checkLocked(now time.Time) {
+	next := now.Add(c.cfg.PingAfter)
 	switch {
 	case c.ss.slots == 0:
-		c.checkAt = time.Time{}
+		next = time.Time{}
 	case c.ss.received != c.heard:
-		c.heard, c.asked = c.ss.received, false
-		c.checkAt = now.Add(c.cfg.PingAfter)
-	case !c.asked:
-		c.asked = true
+		c.heard, c.asked = c.ss.received, time.Time{}
+	case c.asked.IsZero():
+		c.asked = now
 		c.ss.sendPing()
-		c.checkAt = now.Add(c.cfg.PingTimeout)
-	default:
+	case now.Sub(c.asked) >= c.cfg.PingTimeout:
 		c.dieLocked(ErrNoAnswer)
+		return
 	}
+	if end := c.asked.Add(c.cfg.PingTimeout); !c.asked.IsZero() && end.Before(next) {
+		next = end
+	}
+	c.checkAt = next
 }
 
 // forgiveLocked lets a peer begin anew with frames that serve nothing, once a

@@ -57,6 +57,7 @@ func (c *Conn) drainLocked(s *Stream) {
 		out := c.ss.takeOutput(c.spare)
 		c.spare = nil
 		c.wakeBlockedLocked()
+		c.handed += int64(len(out))
 		c.writer = s
 		if s != nil && s.giveUp() {
 			c.rushLocked(s)
@@ -65,7 +66,7 @@ func (c *Conn) drainLocked(s *Stream) {
 		n, err := c.nc.Write(out)
 		c.mu.Lock()
 		c.writer = nil
-		c.written += int64(n)
+		c.handed -= int64(len(out) - n)
 		rushed := c.rushed
 		if rushed && c.dead == nil {
 			c.rushed = false
@@ -76,7 +77,7 @@ func (c *Conn) drainLocked(s *Stream) {
 			if cap(out) <= keptOutput {
 				c.spare = out[:0]
 			}
-		case rushed && errors.Is(err, os.ErrDeadlineExceeded):
+		case rushed && c.dead == nil && errors.Is(err, os.ErrDeadlineExceeded):
 			c.handOverLocked(out[n:])
 			return
 		default:
@@ -85,6 +86,9 @@ func (c *Conn) drainLocked(s *Stream) {
 		}
 	}
 	c.writing = false
+	if c.parting {
+		c.lastWordsLocked()
+	}
 }
 
 // handOverLocked leaves the rest of a write that took too long for its stream to
