@@ -7,6 +7,7 @@ STATICCHECK := $(GO) run honnef.co/go/tools/cmd/staticcheck@v0.8.2
 FUZZTIME    ?= 30s
 BENCH       ?= .
 COUNT       ?= 1
+CHAOSTIME   ?= 60s
 TESTFLAGS   ?=
 # The packages that test and race work on.
 PKG         ?= ./...
@@ -16,7 +17,7 @@ PKG         ?= ./...
 export GOEXPERIMENT := simd
 
 .DEFAULT_GOAL := help
-.PHONY: build run test check race fuzz bench help
+.PHONY: build run test check race fuzz bench chaos help
 
 build: ## build bin/sluice, a static binary, and the commands beside it
 	CGO_ENABLED=0 $(GO) build -trimpath -o bin/ ./cmd/...
@@ -51,6 +52,9 @@ fuzz: ## run every fuzz target in turn (FUZZTIME=30s each, PKG=./probe/...)
 
 bench: ## run all benchmarks (BENCH=regexp COUNT=6 PKG=./probe/...)
 	$(GO) test -run '^$$' -bench '$(BENCH)' -benchmem -count $(COUNT) $(PKG)
+
+chaos: ## workers that die, stall and lie under 64 clients (CHAOSTIME=60s)
+	$(GO) test -race -count 1 -timeout 10m -run '^TestChaos$$' -v ./bench -args -chaos $(CHAOSTIME)
 
 help: ## list the targets
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z]+:.*## / {printf "  make %-6s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
