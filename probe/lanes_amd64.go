@@ -99,6 +99,25 @@ func equalBits(b *block, c *[blockSize]byte) uint64 {
 	return bitsOf(load32(b[3:]).Equal(d), load32(b[35:]).Equal(d))
 }
 
+// lineBits returns the quotes behind which one of the tellingKeys may stand, and the
+// line ends. The letters that these keys begin with are taken together with others,
+// d to g and q, s, u, w; what follows the last byte is not looked at.
+func lineBits(p *[blockSize]byte) (keys, ends uint64) {
+	if hasWide {
+		x := archsimd.LoadUint8x64(p)
+		g, w := archsimd.LoadUint8x64(&allG), archsimd.LoadUint8x64(&allW)
+		letters := x.Or(archsimd.LoadUint8x64(&all03)).Equal(g).ToBits() | x.Or(archsimd.LoadUint8x64(&all06)).Equal(w).ToBits()
+		keys = x.Equal(archsimd.LoadUint8x64(&allQuotes)).ToBits() & (letters>>1 | 1<<63)
+		return keys, x.Equal(archsimd.LoadUint8x64(&allLF)).ToBits() | x.Equal(archsimd.LoadUint8x64(&allCR)).ToBits()
+	}
+	x, y := load32(p[:]), load32(p[32:])
+	g, w, three, six := load32(allG[:]), load32(allW[:]), load32(all03[:]), load32(all06[:])
+	letters := bitsOf(x.Or(three).Equal(g).Or(x.Or(six).Equal(w)), y.Or(three).Equal(g).Or(y.Or(six).Equal(w)))
+	quote, lf, cr := load32(allQuotes[:]), load32(allLF[:]), load32(allCR[:])
+	keys = bitsOf(x.Equal(quote), y.Equal(quote)) & (letters>>1 | 1<<63)
+	return keys, bitsOf(x.Equal(lf).Or(x.Equal(cr)), y.Equal(lf).Or(y.Equal(cr)))
+}
+
 // wideBits returns the bytes that are not ASCII.
 func wideBits(b *block) uint64 {
 	if hasWide {
@@ -286,14 +305,15 @@ var (
 	allSpaces  = filled(' ')
 	allLF      = filled('\n')
 	allCR      = filled('\r')
-	allE       = filled('e')
-	allF       = filled('f')
+	allG       = filled('g')
 	allN       = filled('n')
-	allS       = filled('s')
 	allT       = filled('t')
 	allU       = filled('u')
+	allW       = filled('w')
 	allOpen    = filled('{')
 	allShut    = filled('}')
+	all03      = filled(0x03)
+	all06      = filled(0x06)
 	all0F      = filled(0x0F)
 	all60      = filled(0xE0 - 0x80)
 	all70      = filled(0xF0 - 0x80)

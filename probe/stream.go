@@ -135,7 +135,7 @@ func nextLine(p []byte) (n int, t tells) {
 	if p[0] == '\n' || p[0] == '\r' { // Fast path: the end of an event
 		return 0, tellsNothing
 	}
-	if !hasVectors || len(p) <= 32 {
+	if !hasVectors || len(p) < blockSize {
 		return lineLen(p), tellsUnknown
 	}
 	n, something := vectorLine(p)
@@ -191,20 +191,16 @@ func (s *Stream) endLine(line []byte) bool {
 		s.started = true
 		line = TrimBOM(line)
 	}
+	event := false
 	if len(line) == 0 {
-		s.endLineBuffer()
-		return s.endEvent()
+		event = s.endEvent()
+	} else {
+		s.field(line, fresh)
 	}
-	s.field(line, fresh)
 	if !fresh {
-		s.endLineBuffer()
+		s.line, s.skip = emptied(s.line), false
 	}
-	return false
-}
-
-// endLineBuffer empties the line buffer.
-func (s *Stream) endLineBuffer() {
-	s.line, s.skip = emptied(s.line), false
+	return event
 }
 
 // emptied returns b without its content, or nil if it is too large to keep.
@@ -270,23 +266,26 @@ var noData = []byte{}
 // endEvent ends the unfinished event and reports whether it had data.
 func (s *Stream) endEvent() bool {
 	event := s.hasData
-	if s.fails {
-		s.Failed = true
+	if !event && !s.named {
+		return false
 	}
+	s.Failed = s.Failed || s.fails
 	if event {
 		s.Events++
 		s.UsageOnly = false
 		s.Done = s.Done || s.ends
-		data := s.data
-		if s.held != nil {
-			data = s.held
+		data := s.held
+		if data == nil {
+			data = s.data
 		}
 		if !s.lost {
 			s.readData(data)
 		}
+		s.held = nil
+		if len(s.data) > 0 {
+			s.data = emptied(s.data)
+		}
 	}
-	s.data = emptied(s.data)
-	s.held = nil
 	s.hasData, s.lost, s.ends, s.fails, s.named = false, false, false, false, false
 	return event
 }
@@ -351,8 +350,9 @@ func tellsIn(data []byte) bool {
 	return false
 }
 
-// tellingKey reports whether b begins with one of the keys, with its quotes, that make an event worth reading: usage, finish_reason and stop_reason with
-// a value other than null, and error, or the value "error".
+// tellingKey reports whether b begins with one of the keys, with its quotes, that
+// make an event worth reading: usage, finish_reason and stop_reason with a value
+// other than null, and error, or the value "error".
 func tellingKey(b []byte) bool {
 	if len(b) < len(`"usage":`) || b[0] != '"' {
 		return false
@@ -360,16 +360,15 @@ func tellingKey(b []byte) bool {
 	size := 0
 	switch b[1] {
 	case 'u':
-		size = len(`"usage"`)
-		if string(b[:size]) != `"usage"` {
+		if size = len(`"usage"`); string(b[:size]) != `"usage"` {
 			return false
 		}
-	case 'f', 's':
-		size = len(`"finish_reason"`)
-		if b[1] == 's' {
-			size = len(`"stop_reason"`)
+	case 'f':
+		if size = len(`"finish_reason"`); len(b) < size || string(b[:size]) != `"finish_reason"` {
+			return false
 		}
-		if len(b) < size || string(b[:size]) != `"finish_reason"`[:size] && string(b[:size]) != `"stop_reason"` {
+	case 's':
+		if size = len(`"stop_reason"`); len(b) < size || string(b[:size]) != `"stop_reason"` {
 			return false
 		}
 	case 'e':

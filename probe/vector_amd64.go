@@ -228,42 +228,31 @@ func shortString(src []byte, i int) int {
 	return 0
 }
 
-// vectorLine is lineLen for at least 33 bytes, which also reports whether there
+// vectorLine is lineLen for at least 64 bytes, which also reports whether there
 // is one of the tellingKeys in the line. What it says of a line without an end is
 // of no use.
 func vectorLine(p []byte) (n int, tells bool) {
-	lf, cr := load32(allLF[:]), load32(allCR[:])
-	quote := load32(allQuotes[:])
-	e, f := load32(allE[:]), load32(allF[:])
-	s, u := load32(allS[:]), load32(allU[:])
-	last := len(p) - 33 // where the last block of 32 bytes begins
-	for i, skip := 0, 0; ; i += 32 {
+	last := len(p) - blockSize
+	for i, skip := 0, 0; ; i += blockSize {
 		if i > last {
 			// The last block again takes in bytes that were seen.
-			if i == last+32 {
-				break
+			if i == len(p) {
+				archsimd.ClearAVXUpperBits()
+				return -1, false
 			}
 			i, skip = last, i-last
 		}
-		a := load32(p[i:])
-		b := load32(p[i+1:])
-		letters := b.Equal(e).Or(b.Equal(f)).Or(b.Equal(s).Or(b.Equal(u)))
-		keys := a.Equal(quote).And(letters).ToBits() >> skip << skip
-		ends := a.Equal(lf).Or(a.Equal(cr)).ToBits() >> skip << skip
+		keys, ends := lineBits((*[blockSize]byte)(p[i:]))
+		keys, ends = keys>>(skip&63)<<(skip&63), ends>>(skip&63)<<(skip&63)
 		if ends != 0 {
 			keys &= ends ^ (ends - 1)
 		}
 		for ; keys != 0 && !tells; keys &= keys - 1 {
-			tells = tellingKey(p[i+bits.TrailingZeros32(keys):])
+			tells = tellingKey(p[i+bits.TrailingZeros64(keys):])
 		}
 		if ends != 0 {
 			archsimd.ClearAVXUpperBits()
-			return i + bits.TrailingZeros32(ends), tells
+			return i + bits.TrailingZeros64(ends), tells
 		}
 	}
-	archsimd.ClearAVXUpperBits()
-	if c := p[len(p)-1]; c == '\n' || c == '\r' {
-		return len(p) - 1, tells
-	}
-	return -1, false
 }
