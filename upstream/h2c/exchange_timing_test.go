@@ -8,10 +8,13 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
 	"time"
+
+	"golang.org/x/net/http2/hpack"
 
 	"sluice/upstream/h1"
 )
@@ -61,9 +64,18 @@ func answerH1(nc net.Conn, in *bufio.Reader, length int, body string) {
 
 // answerH2 writes when it has read all that there is.
 func answerH2(nc net.Conn, in *bufio.Reader, body string) {
-	head := []byte{0x88, 0x0f, 0x10, 0x10} // :status 200, content-type
-	head = append(head, "application/json"...)
-	head = appendLiteral(head, 0, staticContentLength, fmt.Append(nil, len(body)))
+	size := strconv.Itoa(len(body))
+	var block bytes.Buffer
+	encoder := hpack.NewEncoder(&block)
+	encode := func() []byte {
+		block.Reset()
+		for _, f := range []hpack.HeaderField{
+			{Name: ":status", Value: "200"}, {Name: "content-type", Value: "application/json"}, {Name: "content-length", Value: size},
+		} {
+			_ = encoder.WriteField(f) // a bytes.Buffer takes all
+		}
+		return block.Bytes()
+	}
 	out := appendHeader(nil, header{0, frameSettings, 0, 0})
 	out = appendWindow(out, 0, 1<<30)
 	_, _ = in.Discard(len(preface))
@@ -98,7 +110,7 @@ func answerH2(nc net.Conn, in *bufio.Reader, body string) {
 			}
 		}
 		if h.kind <= frameHeaders && h.has(flagEndStream) {
-			out = appendBlock(out, h.id, 0, head)
+			out = appendBlock(out, h.id, 0, encode())
 			for rest := body; ; {
 				n := min(len(rest), maxFrame)
 				flags := uint8(0)
