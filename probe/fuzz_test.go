@@ -9,6 +9,7 @@ import (
 	"math/big"
 	"math/rand"
 	"mime/multipart"
+	"slices"
 	"strings"
 	"testing"
 	"unicode/utf8"
@@ -19,6 +20,33 @@ import (
 // maxFuzzed bounds what is looked at: the fuzzer makes inputs longer and longer, and
 // ten short ones find more.
 const maxFuzzed = 4096
+
+// checkSame compares what Scan says with what it says without vectors.
+func checkSame(t *testing.T, src []byte, surface Surface) {
+	t.Helper()
+	var want Body
+	fault := FaultNone
+	withoutVectors(func() { fault = Scan(src, surface, sampling, &want) })
+	onEachPath(func() {
+		var got Body
+		if f := Scan(src, surface, sampling, &got); f != fault {
+			t.Fatalf("unexpected fault of %q: %v; without vectors %v", src, f, fault)
+		}
+		same := got.Span == want.Span && got.FaultAt == want.FaultAt && got.FaultField == want.FaultField && got.Repeated == want.Repeated &&
+			got.OddSampling == want.OddSampling && got.last == want.last && slices.Equal(got.Objects, want.Objects) &&
+			slices.EqualFunc(got.Members, want.Members, sameMember) && slices.EqualFunc(got.Inner, want.Inner, sameMember)
+		if !same {
+			t.Fatalf("unexpected body of %q\n got %+v\nwant %+v", src, got, want)
+		}
+	})
+}
+
+// sameMember reports whether two members are equal, NaN or not.
+func sameMember(a, b Member) bool {
+	sameNum := math.Float64bits(a.Num) == math.Float64bits(b.Num)
+	a.Num, b.Num = 0, 0
+	return sameNum && a == b
+}
 
 func FuzzScan(f *testing.F) {
 	for _, d := range corpus(f) {
@@ -40,6 +68,8 @@ func FuzzScan(f *testing.F) {
 			src = append(src[:len(src):len(src)], tail...)
 			checkScan(t, src, &b)
 			checkObjects(t, src, &b)
+			checkSame(t, src, SurfaceChat)
+			checkSame(t, src, SurfaceGenerate)
 		}
 	})
 }

@@ -14,6 +14,13 @@ func onEachPath(f func()) {
 	}
 }
 
+// withoutVectors calls f with the portable path.
+func withoutVectors(f func()) {
+	defer func(vectors bool) { hasVectors = vectors }(hasVectors)
+	hasVectors = false
+	f()
+}
+
 // BenchmarkScanAVX2 is BenchmarkScan without registers of 64 bytes.
 func BenchmarkScanAVX2(b *testing.B) {
 	defer func(wide bool) { hasWide = wide }(hasWide)

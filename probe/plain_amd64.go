@@ -76,8 +76,8 @@ func (s *scanner) plainMembers(i int) int {
 				x = n
 			}
 			kind = KindNumber
-			if wanted {
-				state = Number
+			if state = Number; !wanted {
+				x, state = 0, Absent
 			}
 		}
 		// NOTE: not appended as a whole, which would copy it from where it was just
