@@ -29,6 +29,24 @@ func TestScanAllocs(t *testing.T) {
 	}
 }
 
+func TestB16_LargeGovernedValue(t *testing.T) {
+	var b Body
+	for _, val := range []string{
+		`"` + strings.Repeat("x", 200_000) + `"`, `"` + strings.Repeat("1", 200_000) + `"`, `[` + strings.Repeat("1,", 50_000) + `1]`,
+		strings.Repeat(`{"a":`, 400) + "1" + strings.Repeat("}", 400), strings.Repeat("1", 200_000),
+	} {
+		src := []byte(`{"temperature":` + val + `,"n":1}`)
+		checkAllocs(t, "Scan of a large value", func() {
+			if f := Scan(src, SurfaceChat, allNumbers, &b); f != FaultNone {
+				t.Fatalf("unexpected fault for %.40s…: %v", src, f)
+			}
+		})
+		if got := b.Last(FieldTemperature).State; got != Unusable {
+			t.Errorf("unexpected state of %.40s…; got %d; want %d", src, got, Unusable)
+		}
+	}
+}
+
 func TestHelperAllocs(t *testing.T) {
 	var buf [64]byte
 	raw := []byte(`"llama \ud83d\ude00"`)

@@ -273,6 +273,22 @@ func TestB35_EverySplit(t *testing.T) {
 	})
 }
 
+func TestB30_SplitBehindCR(t *testing.T) {
+	var s Stream
+	s.Reset(SurfaceChat)
+	for _, part := range []string{"data: A\r", "\ndata: B\r\n", "\r\n"} {
+		s.Feed([]byte(part))
+	}
+	if s.Events != 1 {
+		t.Errorf("unexpected number of events over a split CRLF; got %d; want 1", s.Events)
+	}
+	s.Reset(SurfaceChat)
+	s.Feed([]byte("data: A\r\rdata: B\r\r"))
+	if s.Events != 2 {
+		t.Errorf("unexpected number of events with CR alone; got %d; want 2", s.Events)
+	}
+}
+
 func TestB36_OversizedLine(t *testing.T) {
 	for _, size := range []int{65_537, MaxEvent - 100, MaxEvent, MaxEvent + 1, 8 << 20} {
 		text := `data: {"choices":[{"delta":{"content":"` + strings.Repeat("x", size) + `"}}],"usage":{"prompt_tokens":1,"completion_tokens":1}}` +
