@@ -14,6 +14,8 @@ const maxRequestID = 128
 
 var (
 	nameContentType    = []byte("Content-Type")
+	nameContentCoding  = []byte("Content-Encoding")
+	nameErrorCode      = []byte(headerErrorCode)
 	nameForwardedFor   = []byte("X-Forwarded-For")
 	nameForwardedHost  = []byte("X-Forwarded-Host")
 	nameForwardedProto = []byte("X-Forwarded-Proto")
@@ -107,45 +109,46 @@ func appendIP(dst []byte, a net.Addr) []byte {
 }
 
 // clientFields translates the head of the worker's answer for the client.
-// Framing and Date are fasthttp's own.
+// Framing and Date are fasthttp's own, and what the router says of itself is
+// not for a worker to say.
 func (q *request) clientFields(fields []h1.Field) {
 	h := &q.ctx.Response.Header
-	var nominated []byte
+	q.connection = q.connection[:0]
 	for _, f := range fields {
 		if bytes.EqualFold(f.Name, []byte("Connection")) {
-			nominated = f.Value
-			break
+			q.connection = append(append(q.connection, f.Value...), ',')
 		}
 	}
-	hasID := false
 	for _, f := range fields {
 		switch {
 		case h1.HopByHop(f.Name), bytes.EqualFold(f.Name, []byte("Content-Length")):
-			continue
-		case len(nominated) > 0 && h1.ConnectionNames(nominated, f.Name):
-			continue
+		case len(q.connection) > 0 && h1.ConnectionNames(q.connection, f.Name):
+		case bytes.EqualFold(f.Name, nameRequestID), bytes.EqualFold(f.Name, nameErrorCode):
 		case bytes.EqualFold(f.Name, nameContentType):
 			h.SetContentTypeBytes(f.Value)
-			continue
-		case bytes.EqualFold(f.Name, nameRequestID):
-			hasID = true
+		default:
+			h.AddBytesKV(f.Name, f.Value)
 		}
-		h.AddBytesKV(f.Name, f.Value)
 	}
-	if !hasID {
-		h.AddBytesKV(nameRequestID, q.id)
-	}
+	h.AddBytesKV(nameRequestID, q.id)
 }
 
-// eventStream reports whether fields announce server-sent events.
+// eventStream reports whether fields announce server-sent events that can be
+// read. Those under a content coding pass like any other body.
 func eventStream(fields []h1.Field) bool {
+	events := false
 	for _, f := range fields {
-		if bytes.EqualFold(f.Name, nameContentType) {
+		switch {
+		case bytes.EqualFold(f.Name, nameContentType):
 			const want = "text/event-stream"
-			return len(f.Value) >= len(want) && bytes.EqualFold(f.Value[:len(want)], []byte(want))
+			events = len(f.Value) >= len(want) && bytes.EqualFold(f.Value[:len(want)], []byte(want))
+		case bytes.EqualFold(f.Name, nameContentCoding):
+			if !bytes.EqualFold(f.Value, []byte("identity")) {
+				return false
+			}
 		}
 	}
-	return false
+	return events
 }
 
 // jsonType reports whether a Content-Type may name a JSON body. The engines

@@ -217,6 +217,11 @@ func TestB28_BodyOverTheLimit(t *testing.T) {
 			t.Errorf("chunked %v: unexpected answer %d %s (%v)", chunked, resp.StatusCode, b, err)
 		}
 	}
+	// The head is enough, and a sign that the body comes.
+	c := s.dial().write("POST /v1/chat/completions HTTP/1.1\r\nHost: a\r\nContent-Length: 99999999\r\n\r\n{")
+	if r := c.read(); r.status != 413 {
+		t.Errorf("unexpected answer %d %s to the head", r.status, r.body)
+	}
 	exact := `{"model":"sim-8b","messages":[],"x":""}`
 	exact = exact[:len(exact)-2] + strings.Repeat("a", 1<<20-len(exact)) + `"}`
 	if r := s.chat(exact); r.status != 200 {

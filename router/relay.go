@@ -13,8 +13,8 @@ import (
 )
 
 const (
-	// maxWhole is the largest answer that is read whole before any of it is
-	// sent on, so that a broken one can still become a clear error.
+	// maxWhole is how much of an answer is read before any of it is sent on, so
+	// that a broken one can still become a clear error.
 	maxWhole = 64 << 10
 	// maxHeld bounds what is held back of an unfinished event.
 	maxHeld = 64 << 10
@@ -91,12 +91,13 @@ func (q *request) relay() {
 	q.startStream(length)
 }
 
-// readWhole reads the body to its end into the response, if it is known to be
-// small or is here already. Otherwise what is here is held for the stream.
+// readWhole reads the body into the response: to its end, if it is known to be
+// small or is here already. Otherwise what is here, and of a body of known
+// length as much as a small one has, is held for the stream; one that breaks
+// within that can still become a clear error.
 func (q *request) readWhole(length int64) (whole bool, failed *upstream.Error) {
 	resp := &q.ctx.Response
-	small := length >= 0 && length <= maxWhole
-	for small || q.exchange.Buffered() {
+	for (length >= 0 && len(resp.Body()) < maxWhole) || q.exchange.Buffered() {
 		p, err := q.exchange.Next()
 		if err == io.EOF {
 			q.bytesOut = int64(len(resp.Body()))
@@ -238,6 +239,14 @@ func (q *request) endedEarly() bool {
 // body's end, which tells the client as clearly.
 func (q *request) broken(w io.Writer, err error) error {
 	e := upstreamError(err)
+	if q.sse && q.events.Done && !q.torn {
+		// The stream has said that it is done: only its framing lacks an end.
+		q.outcome = outcomeOK
+		if !q.reported {
+			q.report(upstream.Success)
+		}
+		return nil
+	}
 	q.fault = e
 	if !q.reported {
 		q.report(e.Outcome())

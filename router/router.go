@@ -94,7 +94,10 @@ func New(cfg *configs.Config, opts Options) (*Router, error) {
 
 		// A body is read by us, as it comes, under our own limit: fasthttp
 		// would allocate what Content-Length promises.
-		StreamRequestBody:            true,
+		StreamRequestBody: true,
+		// What fasthttp reads of a body before it calls the handler, who may
+		// want none of it. A smaller number stands for its default.
+		MaxRequestBodySize:           1,
 		DisablePreParseMultipartForm: true,
 		ExpectHandler:                r.expect,
 		ConnState:                    gone.ConnState,
@@ -164,6 +167,8 @@ func (r *Router) InFlight() int { return int(r.metrics.inFlight.Load()) }
 // again.
 func (r *Router) Shutdown(ctx context.Context) error {
 	r.BeginDrain()
+	// fasthttp takes a connection without a request for a busy one.
+	r.watcher.CloseSilent()
 	hard, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	defer cancel()
 	stop := context.AfterFunc(ctx, func() {

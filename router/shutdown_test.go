@@ -47,6 +47,20 @@ func TestB86_DrainLetsStreamsFinish(t *testing.T) {
 	}
 }
 
+// A connection that never sent a byte, as load balancers make them ahead, holds
+// nothing up.
+func TestDrainClosesSilentConnections(t *testing.T) {
+	s := startStand(t, nil)
+	c := s.dial()
+	eventually(t, "the connection to be served", func() bool { return s.router.data.GetOpenConnectionsCount() == 1 })
+	ctx, cancel := context.WithTimeout(context.Background(), 3*time.Second)
+	defer cancel()
+	if err := s.router.Shutdown(ctx); err != nil {
+		t.Errorf("unexpected error of Shutdown: %v", err)
+	}
+	c.closed()
+}
+
 // At the end of the drain an endless stream is cut with an error event.
 func TestB86_DrainCutsEndlessStreams(t *testing.T) {
 	s := startStandWith(t, sim.Options{Models: []string{simModel}, Words: 1 << 12, Pace: 20 * time.Millisecond}, nil)

@@ -202,6 +202,49 @@ func TestBrokenWithinAnEvent(t *testing.T) {
 	})
 }
 
+// A stream whose last chunk lacks after [DONE] has said all it had to say.
+func TestBrokenAfterDone(t *testing.T) {
+	const body = "data: {\"a\":1}\n\ndata: [DONE]\n\n"
+	s := startRouter(t, scripted(t, sseHead+chunk(body), func(net.Conn) {}), nil)
+	if r := s.chat(chatBody); r.body != body {
+		t.Errorf("unexpected stream %q", r.body)
+	}
+}
+
+// Events under a content coding are relayed as they come, unread, and nothing
+// is put into them.
+func TestCodedStreamPasses(t *testing.T) {
+	next := make(chan struct{})
+	url := scripted(t, "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nContent-Encoding: gzip\r\nTransfer-Encoding: chunked\r\n\r\n", func(c net.Conn) {
+		for range 3 {
+			<-next
+			if _, err := io.WriteString(c, chunk("\x1f\x8bno blank line")); err != nil {
+				return
+			}
+		}
+		<-next
+	})
+	s := startRouter(t, url, nil)
+	c := s.dial().write("POST /v1/chat/completions HTTP/1.1\r\nHost: a\r\nContent-Length: 32\r\n\r\n" + chatBody)
+	_ = c.SetReadDeadline(time.Now().Add(10 * time.Second))
+	for line := ""; line != "\r\n"; {
+		var err error
+		if line, err = c.r.ReadString('\n'); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want := chunk("\x1f\x8bno blank line")
+	for range 3 {
+		next <- struct{}{}
+		got := make([]byte, len(want))
+		if _, err := io.ReadFull(c.r, got); err != nil || string(got) != want {
+			t.Fatalf("unexpected piece %q (%v)", got, err)
+		}
+	}
+	next <- struct{}{} // the worker closes without an end, and so does the router
+	c.closed()
+}
+
 // B42: an error told within a stream passes as it is and counts as one.
 func TestB42_ErrorWithinAStream(t *testing.T) {
 	const body = "data: {\"error\":{\"code\":502}}\n\ndata: [DONE]\n\n"

@@ -80,6 +80,22 @@ func TestB29_WorkerErrorsPass(t *testing.T) {
 	}
 }
 
+// Connection fields of the worker name what stays, each of them, and what the
+// router says of itself is the router's alone.
+func TestB60_WorkerFieldsThatStay(t *testing.T) {
+	s := startRouter(t, scripted(t, "HTTP/1.1 200 OK\r\nConnection: X-S1\r\nConnection: keep-alive, X-S2\r\nX-S1: 1\r\nX-S2: 2\r\nX-S3: 3\r\n"+
+		"Keep-Alive: timeout=5\r\nX-Router-Error-Code: bad_request\r\nX-Request-Id: other\r\nContent-Length: 2\r\n\r\n{}"), nil)
+	r := s.chat(chatBody, "X-Request-Id: mine")
+	for _, name := range []string{"X-S1", "X-S2", "Keep-Alive", headerErrorCode} {
+		if v := r.header.Get(name); v != "" {
+			t.Errorf("%s: %s reached the client", name, v)
+		}
+	}
+	if r.header.Get("X-S3") != "3" || r.header.Get("X-Request-Id") != "mine" || len(r.header["X-Request-Id"]) != 1 {
+		t.Errorf("unexpected header %v", r.header)
+	}
+}
+
 // A worker that is none is a clear 502, whatever it does, and its address and
 // words stay with the operator.
 func TestWorkerFaults(t *testing.T) {
@@ -94,6 +110,7 @@ func TestWorkerFaults(t *testing.T) {
 		"unknown coding":   "HTTP/1.1 200 OK\r\nTransfer-Encoding: gzip\r\nConnection: close\r\n\r\n{}",
 		"switches":         "HTTP/1.1 101 Switching Protocols\r\nUpgrade: x\r\nConnection: close\r\n\r\n",
 		"endless head":     "HTTP/1.1 200 OK\r\nX: " + strings.Repeat("a", 100<<10) + "\r\nConnection: close\r\n\r\n",
+		"large too short":  "HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 200000\r\n\r\n{}",
 		"body too short":   "HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 20\r\n\r\n{}",
 		"chunks too short": "HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n5\r\n{}",
 	} {

@@ -23,7 +23,8 @@ type Conn struct {
 	watcher *Watcher
 	token   uint64
 	gone    atomic.Bool
-	guard   headGuard // of the reading goroutine
+	heard   atomic.Bool // the client has sent a byte
+	guard   headGuard   // of the reading goroutine
 
 	mu       sync.Mutex
 	canceler Canceler // nil while not armed
@@ -81,6 +82,9 @@ func (c *Conn) Read(p []byte) (int, error) {
 		return 0, ErrBareLF
 	}
 	n, err := c.TCPConn.Read(p)
+	if n > 0 && !c.heard.Load() {
+		c.heard.Store(true)
+	}
 	if i := c.guard.feed(p[:n]); i >= 0 {
 		return i, ErrBareLF
 	}

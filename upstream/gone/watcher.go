@@ -64,6 +64,15 @@ func (w *Watcher) CancelAll() {
 	}
 }
 
+// CloseSilent closes the connections on which the client has not sent a byte.
+func (w *Watcher) CloseSilent() {
+	for _, c := range w.appendConns(nil) {
+		if !c.heard.Load() {
+			_ = c.TCPConn.Close() // the server sees it, and closes c
+		}
+	}
+}
+
 // watch makes the Conn of an accepted connection and begins to watch it.
 func (w *Watcher) watch(tc *net.TCPConn) (*Conn, error) {
 	c := &Conn{TCPConn: tc, watcher: w, token: w.next.Add(1)}
