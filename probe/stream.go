@@ -94,6 +94,10 @@ func (s *Stream) Next(p []byte) (n int, event bool) {
 		line := p[n : n+size]
 		s.cr = p[n+size] == '\r'
 		n += size + 1
+		if s.plainEvent(line, p[n:]) { // Fast path
+			s.endData(dataOf(line), tells)
+			return n + 1, true
+		}
 		s.lineTells = tells
 		if s.endLine(line) {
 			if s.cr && n < len(p) && p[n] == '\n' {
@@ -108,6 +112,21 @@ func (s *Stream) Next(p []byte) (n int, event bool) {
 		s.held = nil
 	}
 	return n, false
+}
+
+// plainEvent reports whether line is the data of a whole event, as most are: the
+// first field of that name, with an empty line behind it in rest, all with LF.
+func (s *Stream) plainEvent(line, rest []byte) bool {
+	return len(rest) > 0 && rest[0] == '\n' && len(line) > 5 && string(line[:5]) == "data:" &&
+		s.started && !s.cr && !s.hasData && !s.skip && len(s.line) == 0 && len(line) <= MaxEvent
+}
+
+// dataOf returns the value of line, a data field.
+func dataOf(line []byte) []byte {
+	if line = line[len("data:"):]; line[0] == ' ' {
+		return line[1:]
+	}
+	return line
 }
 
 // End tells s that the stream is over. An event that lacks only its last line
@@ -265,33 +284,38 @@ var noData = []byte{}
 
 // endEvent ends the unfinished event and reports whether it had data.
 func (s *Stream) endEvent() bool {
-	event := s.hasData
-	if !event && !s.named {
+	if !s.hasData {
+		s.Failed = s.Failed || s.fails
+		s.named, s.ends, s.fails = false, false, false
 		return false
 	}
-	s.Failed = s.Failed || s.fails
-	if event {
-		s.Events++
-		s.UsageOnly = false
-		s.Done = s.Done || s.ends
-		data := s.held
-		if data == nil {
-			data = s.data
-		}
-		if !s.lost {
-			s.readData(data)
-		}
-		s.held = nil
-		if len(s.data) > 0 {
-			s.data = emptied(s.data)
-		}
+	data, tells := s.held, s.heldTells
+	if data == nil {
+		data, tells = s.data, tellsUnknown
 	}
-	s.hasData, s.lost, s.ends, s.fails, s.named = false, false, false, false, false
-	return event
+	if s.lost {
+		data = nil
+	}
+	s.endData(data, tells)
+	s.hasData, s.lost, s.held = false, false, nil
+	if len(s.data) > 0 {
+		s.data = emptied(s.data)
+	}
+	return true
+}
+
+// endData ends an event with the data.
+func (s *Stream) endData(data []byte, t tells) {
+	s.Events++
+	s.UsageOnly = false
+	s.Done = s.Done || s.ends
+	s.Failed = s.Failed || s.fails
+	s.readData(data, t)
+	s.named, s.ends, s.fails = false, false, false
 }
 
 // readData reads the data of an event.
-func (s *Stream) readData(data []byte) {
+func (s *Stream) readData(data []byte, t tells) {
 	i := skipSpace(data, 0)
 	if i == len(data) {
 		return
@@ -302,7 +326,7 @@ func (s *Stream) readData(data []byte) {
 			s.Done = true
 		}
 	case '{':
-		if s.telling(data) {
+		if s.telling(data, t) {
 			s.readObject(data)
 		}
 	}
@@ -311,7 +335,7 @@ func (s *Stream) readData(data []byte) {
 // telling reports whether there may be anything to read in data, an object. Most
 // events only carry a token, and are told by a search for the few keys that
 // matter, spelled as every encoder spells them.
-func (s *Stream) telling(data []byte) bool {
+func (s *Stream) telling(data []byte, t tells) bool {
 	switch s.surface {
 	case SurfaceGenerate:
 		return true
@@ -321,10 +345,10 @@ func (s *Stream) telling(data []byte) bool {
 			return true
 		}
 	}
-	if s.held != nil && s.heldTells != tellsUnknown {
-		return s.heldTells == tellsSomething
+	if t == tellsUnknown {
+		return tellsIn(data)
 	}
-	return tellsIn(data)
+	return t == tellsSomething
 }
 
 // tellsIn reports whether one of the tellingKeys stands in data.
