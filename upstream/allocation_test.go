@@ -5,6 +5,8 @@ package upstream
 import (
 	"strings"
 	"testing"
+
+	"sluice/upstream/h1"
 )
 
 func TestAllocations(t *testing.T) {
@@ -21,6 +23,10 @@ func TestAllocations(t *testing.T) {
 	f("streamed answer", 0, warm(t, post("{}"), chunkedHead+strings.Repeat("5\r\nhello\r\n", 9000)+"0\r\n\r\n"))
 	// The goroutine that writes takes one.
 	f("large body", 1, warm(t, post(strings.Repeat("x", 4*inlineBody)), small))
+	edits := FieldEdits{Set: fieldsOf("authorization: Bearer k"), Remove: [][]byte{[]byte("x-internal")}}
+	fields := make([]h1.Field, 0, 8)
+	client := fieldsOf("Accept: */*", "Authorization: Bearer client", "X-Internal: 1")
+	f("field edits", 0, func() { fields = edits.Apply(append(fields[:0], client...)) })
 	for _, balance := range Balances {
 		p := newFleet(t, balance, 2*exactWorkers)
 		f(balance, 0, func() { p.Pick().Release() })

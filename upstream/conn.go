@@ -1,6 +1,7 @@
 package upstream
 
 import (
+	"crypto/tls"
 	"net"
 	"sync"
 	"syscall"
@@ -31,7 +32,10 @@ var bufferPool = sync.Pool{New: func() any { return &buffers{out: make([]byte, 0
 // conn is one HTTP/1.1 connection to a worker. One exchange owns it at a time,
 // or the worker's stack while it rests.
 type conn struct {
-	nc     *net.TCPConn
+	nc      net.Conn     // what is read and written: socket or session
+	socket  *net.TCPConn // below it
+	session *tls.Conn    // nil where there is no TLS
+
 	answer h1.Response
 	buf    *buffers
 	rested time.Time
@@ -44,25 +48,41 @@ type conn struct {
 	dead bool
 }
 
-func newConn(nc *net.TCPConn) (*conn, error) {
-	raw, err := nc.SyscallConn()
+// newConn makes a connection of socket, or of the session over it that is not
+// nil.
+func newConn(socket *net.TCPConn, session *tls.Conn) (*conn, error) {
+	raw, err := socket.SyscallConn()
 	if err != nil {
 		return nil, err
 	}
-	c := &conn{nc: nc, raw: raw}
+	c := &conn{nc: socket, socket: socket, session: session, raw: raw}
+	if session != nil {
+		c.nc = session
+	}
 	c.peek = func(fd uintptr) { c.dead = !quiet(fd) }
 	return c, nil
 }
 
 // quiet reports whether the connection is open and silent, as one at rest
-// must be: bytes that nobody asked for would be read as the next answer.
+// must be: bytes that nobody asked for would be read as the next answer. A
+// session that has ended may show as a record that is unread, so that any bytes
+// on the socket below count.
 func (c *conn) quiet() bool {
 	// Control, because Read would fail for a deadline that passed at rest.
 	if err := c.raw.Control(c.peek); err != nil {
 		return false
 	}
-	return !c.dead
+	return !c.dead && (c.session == nil || !unread(c.session))
 }
+
+// retire closes a connection at rest. A session is ended in due form (RFC 8446
+// section 6.1). Others are closed with their socket: the record that ends a
+// session could wait for a worker that does not read. The error of closing
+// tells nothing that could be acted on.
+func (c *conn) retire() { _ = c.nc.Close() }
+
+// cut closes the connection at once.
+func (c *conn) cut() { _ = c.socket.Close() }
 
 // attach and detach give and take the I/O memory. Buffers that a large head
 // made grow are left to the collector.

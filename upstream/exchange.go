@@ -94,6 +94,10 @@ func (x *Exchange) Length() int64 {
 // the worker.
 func (x *Exchange) Buffered() bool { return len(x.piece) > 0 || x.done || x.fault != nil }
 
+// Complete reports whether the answer was read to its end. It stays so after
+// Close, until Do.
+func (x *Exchange) Complete() bool { return x.done }
+
 // UntilEOF reports a body that ends with the connection, so that its end and
 // a broken connection look the same.
 func (x *Exchange) UntilEOF() bool { return x.conn.answer.UntilEOF() }

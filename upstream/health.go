@@ -3,7 +3,6 @@ package upstream
 import (
 	"context"
 	"errors"
-	"io"
 	"math/rand/v2"
 	"time"
 
@@ -27,17 +26,13 @@ type Health struct {
 	FailOpen bool
 }
 
-// maxProbeBody is how much of the answer to a probe is read to keep its
-// connection.
-const maxProbeBody = 16 << 10
-
 // watchHealth probes w until the pool ends. There is never more than one probe
 // of a worker under way.
 func (p *Pool) watchHealth(ctx context.Context, w *Worker) {
 	// A probe has connections and limits of its own: it must tell whether the
 	// worker takes a connection, and a full pool must not delay it.
 	t := p.health.Timeout
-	probed := &Worker{url: w.url, addr: w.addr, host: w.host, timeouts: Timeouts{Connect: t, FirstByte: t, BetweenEvents: t, Total: t}}
+	probed := w.shadow(Timeouts{Connect: t, FirstByte: t, BetweenEvents: t, Total: t})
 	defer probed.close()
 	var x Exchange
 	stop := context.AfterFunc(ctx, x.Cancel)
@@ -51,7 +46,7 @@ func (p *Pool) watchHealth(ctx context.Context, w *Worker) {
 			return
 		case <-timer.C:
 		}
-		good, late := probe(&x, probed, p.health.Path)
+		good, late := p.probe(&x, probed)
 		if ctx.Err() != nil {
 			return
 		}
@@ -77,27 +72,19 @@ func (p *Pool) watchHealth(ctx context.Context, w *Worker) {
 
 // probe asks once. An answer below 500 is good: an engine that says 429 lives,
 // and one that says 404 serves no such path. late reports a timeout.
-func probe(x *Exchange, w *Worker, path string) (good, late bool) {
+func (p *Pool) probe(x *Exchange, w *Worker) (good, late bool) {
 	defer x.Close()
 	err := x.Do(w, &Request{
 		Method: []byte("GET"),
-		Target: []byte(path),
-		Fields: []h1.Field{{Name: []byte("User-Agent"), Value: []byte("sluice")}},
+		Target: []byte(p.health.Path),
+		Fields: p.fields.Apply([]h1.Field{{Name: []byte("User-Agent"), Value: []byte(userAgent)}}),
 		Length: -1,
 	})
 	var e *Error
 	if errors.As(err, &e) {
 		return false, e.Fault.Timeout()
 	}
-	good = x.Status() < 500
-	for n := 0; n < maxProbeBody; {
-		b, err := x.Next()
-		if err != nil {
-			return good && errors.Is(err, io.EOF), false
-		}
-		n += len(b)
-	}
-	return good, false
+	return x.Status() < 500 && skim(x), false
 }
 
 // setHealthy changes what active probes say of w.

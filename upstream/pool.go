@@ -2,11 +2,14 @@ package upstream
 
 import (
 	"context"
+	"crypto/tls"
 	"fmt"
 	"math/rand/v2"
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"sluice/upstream/h1"
 )
 
 // Timeouts bound the stages of one exchange. Zero means no bound.
@@ -34,6 +37,15 @@ type PoolSpec struct {
 	Breaker  Breaker
 	Retry    Retry
 	Limits   Limits
+	// TLS is how https workers are spoken to: root certificates, server name,
+	// client certificates. The pool keeps a copy. Nil means the roots of the
+	// system and the name in the URL. At least TLS 1.2 is spoken in any case.
+	TLS *tls.Config
+	// Fields edit the header of all that is sent to the workers.
+	Fields FieldEdits
+	// AbortPath is the request target that Pool.Abort posts to. Empty means
+	// that the engine knows no such thing.
+	AbortPath string
 }
 
 // WorkerSpec says what a worker is.
@@ -55,6 +67,8 @@ type Pool struct {
 	breaker Breaker
 	retry   Retry
 	budget  *budget
+	fields  FieldEdits
+	aborts  aborts
 
 	// usable are the workers that are well and whose breaker is closed. It is
 	// made anew at each change, so that a choice reads it without a lock.
@@ -73,8 +87,8 @@ type Pool struct {
 }
 
 // NewPool builds the pool that spec describes and starts its goroutines: one
-// that closes rested connections, and one a worker that probes its health.
-// Close ends them.
+// that closes rested connections, one a worker that probes its health, and a few
+// that send aborts. Close ends them.
 func NewPool(spec PoolSpec) (*Pool, error) {
 	p := &Pool{
 		name:    spec.Name,
@@ -82,6 +96,7 @@ func NewPool(spec PoolSpec) (*Pool, error) {
 		breaker: spec.Breaker,
 		retry:   spec.Retry,
 		budget:  newBudget(spec.Retry.Budget),
+		fields:  spec.Fields,
 	}
 	p.limits = spec.Limits
 	for i, s := range spec.Workers {
@@ -89,6 +104,7 @@ func NewPool(spec PoolSpec) (*Pool, error) {
 		if err != nil {
 			return nil, fmt.Errorf("pool %q: %w", spec.Name, err)
 		}
+		w.secure(spec.TLS)
 		w.pool, w.id, w.weight = p, i, max(s.Weight, 1)
 		p.workers = append(p.workers, w)
 	}
@@ -102,6 +118,7 @@ func NewPool(spec PoolSpec) (*Pool, error) {
 	p.refreshLocked() // nobody else has the pool yet
 	ctx, cancel := context.WithCancel(context.Background())
 	p.cancel = cancel
+	p.startAborts(ctx, spec.AbortPath)
 	p.done.Go(func() { p.reap(ctx) })
 	if p.health.Interval > 0 {
 		for _, w := range p.workers {
@@ -113,6 +130,10 @@ func NewPool(spec PoolSpec) (*Pool, error) {
 
 // Name returns the pool's name.
 func (p *Pool) Name() string { return p.name }
+
+// EditFields edits the header fields of a request to a worker of the pool, as
+// FieldEdits.Apply does.
+func (p *Pool) EditFields(fields []h1.Field) []h1.Field { return p.fields.Apply(fields) }
 
 // Workers returns the pool's workers. The slice must not be changed.
 func (p *Pool) Workers() []*Worker { return p.workers }
@@ -178,6 +199,9 @@ func (p *Pool) Close() {
 	p.done.Wait()
 	for _, w := range p.workers {
 		w.close()
+		if w.side != nil {
+			w.side.close()
+		}
 	}
 }
 
@@ -195,6 +219,9 @@ func (p *Pool) reap(ctx context.Context) {
 			released = p.measure(released)
 			for _, w := range p.workers {
 				w.reap(now)
+				if w.side != nil {
+					w.side.reap(now)
+				}
 			}
 		}
 	}

@@ -169,5 +169,5 @@ func TestNewPool_Refused(t *testing.T) {
 		}
 	}
 	f(PoolSpec{Name: "p", Balance: Random}, `pool "p" has no workers`)
-	f(PoolSpec{Name: "p", Balance: Random, Workers: []WorkerSpec{{URL: "w"}}}, `pool "p": worker url must be http://host:port, got "w"`)
+	f(PoolSpec{Name: "p", Balance: Random, Workers: []WorkerSpec{{URL: "w"}}}, `pool "p": worker url must be http://host:port or https://host:port, got "w"`)
 }

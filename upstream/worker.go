@@ -2,6 +2,7 @@ package upstream
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"net"
@@ -32,6 +33,7 @@ type Worker struct {
 	addr     string // host:port to dial
 	host     []byte // value of the Host field
 	timeouts Timeouts
+	tls      *tls.Config // nil where the worker speaks plain HTTP
 
 	load  atomic.Int64
 	picks atomic.Uint64
@@ -49,16 +51,18 @@ type Worker struct {
 	trial    bool // half-open, and a request is trying it
 	cooldown *time.Timer
 
+	side *Worker // sends aborts, nil where there are none
+
 	mu     sync.Mutex
 	idle   []*conn // the last one rested last
 	open   int     // connections in use and at rest
 	closed bool
 }
 
-// newWorker takes http://host:port, port 80 where none is given. host is a name,
-// an IPv4 address or an IPv6 address in brackets.
+// newWorker takes http://host:port or https://host:port, port 80 or 443 where
+// none is given. host is a name, an IPv4 address or an IPv6 address in brackets.
 func newWorker(raw string, t Timeouts) (*Worker, error) {
-	const form = "worker url must be http://host:port"
+	const form = "worker url must be http://host:port or https://host:port"
 	if strings.Contains(raw, "@") { // and is not echoed
 		return nil, errors.New(form + " without a user or password")
 	}
@@ -66,11 +70,13 @@ func newWorker(raw string, t Timeouts) (*Worker, error) {
 	if err != nil || u.Hostname() == "" {
 		return nil, fmt.Errorf("%s, got %q", form, raw)
 	}
-	bare := url.URL{Scheme: "http", Host: u.Host}
+	bare, port := url.URL{Scheme: "http", Host: u.Host}, "80"
+	if u.Scheme == "https" {
+		bare.Scheme, port = "https", "443"
+	}
 	if !strings.EqualFold(strings.TrimSuffix(raw, "/"), bare.String()) {
 		return nil, fmt.Errorf("%s, got %q", form, raw)
 	}
-	port := "80"
 	if strings.HasSuffix(u.Host, ":") || u.Port() != "" {
 		port = u.Port()
 		if n, err := strconv.ParseUint(port, 10, 16); err != nil || n == 0 {
@@ -83,8 +89,25 @@ func newWorker(raw string, t Timeouts) (*Worker, error) {
 		host = host[:i] + host[strings.LastIndexByte(host, ']'):]
 	}
 	w := &Worker{url: bare.String(), addr: net.JoinHostPort(u.Hostname(), port), host: []byte(host), timeouts: t}
+	if bare.Scheme == "https" {
+		w.tls = secureConfig(nil, u.Hostname())
+	}
 	w.healthy.Store(true) // until a probe says otherwise
 	return w, nil
+}
+
+// secure makes base the rules of the worker's TLS, where it speaks TLS.
+func (w *Worker) secure(base *tls.Config) {
+	if w.tls != nil && base != nil {
+		host, _, _ := net.SplitHostPort(w.addr) // which newWorker has joined
+		w.tls = secureConfig(base, host)
+	}
+}
+
+// shadow returns a worker at the same address, spoken to in the same protocol,
+// with connections and limits of its own. The caller closes it.
+func (w *Worker) shadow(t Timeouts) *Worker {
+	return &Worker{url: w.url, addr: w.addr, host: w.host, tls: w.tls, timeouts: t}
 }
 
 // URL returns the worker's base URL, its identity in logs and metrics.
@@ -152,31 +175,52 @@ func (w *Worker) put(c *conn, now time.Time) {
 	w.mu.Lock()
 	if w.closed || len(w.idle) >= maxIdle {
 		w.mu.Unlock()
-		w.drop(c)
+		w.retire(c)
 		return
 	}
 	w.idle = append(w.idle, c)
 	w.mu.Unlock()
 }
 
-// drop closes c for good. The error of closing a socket tells nothing that
-// could be acted on.
+// drop closes c for good.
 func (w *Worker) drop(c *conn) {
-	_ = c.nc.Close()
+	c.cut()
+	w.gone()
+}
+
+// retire closes c, which rested, for good.
+func (w *Worker) retire(c *conn) {
+	c.retire()
+	w.gone()
+}
+
+func (w *Worker) gone() {
 	w.mu.Lock()
 	w.open--
 	w.mu.Unlock()
 }
 
-// dial makes a new connection within the connect timeout and before end, if
-// there is one.
+// dial makes a new connection, with its TLS session, within the connect timeout
+// and before end, if there is one.
 func (w *Worker) dial(ctx context.Context, end time.Time) (*conn, error) {
-	d := net.Dialer{Timeout: w.timeouts.Connect, Deadline: end}
+	if limit := w.timeouts.Connect; limit > 0 {
+		if at := time.Now().Add(limit); end.IsZero() || at.Before(end) {
+			end = at
+		}
+	}
+	d := net.Dialer{Deadline: end}
 	nc, err := d.DialContext(ctx, "tcp", w.addr)
 	if err != nil {
 		return nil, err
 	}
-	c, err := newConn(nc.(*net.TCPConn))
+	var session *tls.Conn
+	if w.tls != nil {
+		if session, err = handshake(ctx, nc, w.tls, end); err != nil {
+			_ = nc.Close()
+			return nil, err
+		}
+	}
+	c, err := newConn(nc.(*net.TCPConn), session)
 	if err != nil {
 		_ = nc.Close()
 		return nil, err
@@ -203,7 +247,7 @@ func (w *Worker) reap(now time.Time) {
 	}
 	w.mu.Unlock()
 	for _, c := range old {
-		w.drop(c)
+		w.retire(c)
 	}
 }
 
@@ -215,6 +259,6 @@ func (w *Worker) close() {
 	w.idle, w.closed = nil, true
 	w.mu.Unlock()
 	for _, c := range old {
-		w.drop(c)
+		w.retire(c)
 	}
 }

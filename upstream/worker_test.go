@@ -21,6 +21,8 @@ func TestWorkerURL(t *testing.T) {
 	f("http://10.0.0.1:30000/", "http://10.0.0.1:30000", "10.0.0.1:30000", "10.0.0.1:30000")
 	f("HTTP://gpu-1.fleet:8000", "http://gpu-1.fleet:8000", "gpu-1.fleet:8000", "gpu-1.fleet:8000")
 	f("http://engine", "http://engine", "engine:80", "engine")
+	f("https://engine", "https://engine", "engine:443", "engine")
+	f("HTTPS://engine:8443/", "https://engine:8443", "engine:8443", "engine:8443")
 	f("http://[::1]:30000", "http://[::1]:30000", "[::1]:30000", "[::1]:30000")
 	f("http://[::1]", "http://[::1]", "[::1]:80", "[::1]")
 	f("http://[fe80::1%25eth0]:30000", "http://[fe80::1%25eth0]:30000", "[fe80::1%eth0]:30000", "[fe80::1]:30000")
@@ -29,7 +31,7 @@ func TestWorkerURL(t *testing.T) {
 
 func TestWorkerURL_Refused(t *testing.T) {
 	for _, raw := range []string{
-		"", "10.0.0.1:30000", "worker", "https://w:1", "h2c://w:1", "http:w:1", "http://", "http:///v1",
+		"", "10.0.0.1:30000", "worker", "https://", "https://w:1/v1", "https://w:", "h2c://w:1", "http:w:1", "http://", "http:///v1",
 		"http://:8000", "http://w:", "http://w:0", "http://w:65536", "http://w:x", "http://w:1/v1", "http://w:1//",
 		"http://w:1?", "http://w:1?a=b", "http://w:1#", "http://w:1#f", "http://a b:1", "http://a%20b:1",
 		"http://w:1\r\nX: y", "http://::1:30000", "http://[::1:30000", "http://[fe80::1%25a%0d%0ab]:1",
@@ -38,7 +40,7 @@ func TestWorkerURL_Refused(t *testing.T) {
 			t.Errorf("unexpected worker for %q; got %s; want an error", raw, w.URL())
 		}
 	}
-	for _, raw := range []string{"http://u:secret@w:1", "http://u:secret@w:x", "http://:secret@ w:1"} {
+	for _, raw := range []string{"http://u:secret@w:1", "https://u:secret@w:1", "http://u:secret@w:x", "http://:secret@ w:1"} {
 		if _, err := newWorker(raw, Timeouts{}); err == nil || strings.Contains(err.Error(), "secret") {
 			t.Errorf("unexpected error for a url with a password; got %v", err)
 		}
