@@ -26,7 +26,8 @@ type Config struct {
 	// read yet. Default 256 KiB, at least 64 KiB − 1.
 	StreamWindow int
 	// PingAfter is the silence after which a peer with streams open is sent a
-	// PING, PingTimeout how long it may then stay silent. Default 10 s each.
+	// PING, PingTimeout how long it may then stay silent. Default 10 s each. A
+	// peer that does not read for two to three times PingAfter is given up, too.
 	PingAfter, PingTimeout time.Duration
 }
 
@@ -79,6 +80,9 @@ type Conn struct {
 	checkAt time.Time // when the peer's silence is judged, zero when no need
 	heard   int64     // ss.received at the last check
 	asked   time.Time // when a PING was sent since, zero when none was
+	writes  int64     // so far
+	wrote   int64     // at the last check
+	stuck   bool      // there was none between the last two checks
 
 	forgiven time.Time // see forgiveLocked
 }

@@ -374,6 +374,70 @@ func TestConn_BothWays(t *testing.T) {
 	mustDo(t, c, post(body), body)
 }
 
+func TestConn_Head(t *testing.T) {
+	f := func(answer func(id uint32) wire, length int64, names string) {
+		t.Helper()
+		c := dial(t, play(t, func(p *peer) {
+			if p.greet() {
+				id, _ := p.request()
+				p.send(answer(id))
+				p.drain()
+			}
+		}), Config{})
+		s := reserve(t, c)
+		defer s.Close()
+		if err := s.Do(get("/")); err != nil {
+			t.Fatal(err)
+		}
+		var got []string
+		for _, f := range s.Fields() {
+			got = append(got, string(f.Name)+"="+string(f.Value))
+		}
+		if s.Status() != 200 || s.Length() != length || strings.Join(got, " ") != names {
+			t.Errorf("unexpected head; got %d, %d, %v; want %d, %s", s.Status(), s.Length(), got, length, names)
+		}
+	}
+	w := func() wire { return wire(nil) }
+	f(func(id uint32) wire { return w().head(id, "200", "content-length", "7", "x-a", "b", "x-a", "c") }, 7, "x-a=b x-a=c")
+	f(func(id uint32) wire { return w().head(id, "200", "server", "s") }, -1, "server=s")
+	f(func(id uint32) wire { return w().headEnd(id, "200", "retry-after", "7") }, 0, "retry-after=7")
+}
+
+// TestConn_Flood: as many frames that serve nothing as come in a second with
+// honest peers are borne, and more are not.
+func TestConn_Flood(t *testing.T) {
+	f := func(n int, want error) {
+		t.Helper()
+		c := dial(t, play(t, func(p *peer) {
+			if !p.greet() {
+				return
+			}
+			id, _ := p.request()
+			drained := make(chan struct{})
+			go func() {
+				p.drain()
+				close(drained)
+			}()
+			var some wire
+			for i := range 100 {
+				some = some.ping(0, uint64(i))
+			}
+			for range n / 100 {
+				p.send(some)
+			}
+			p.send(wire(nil).headEnd(id, "200"))
+			<-drained
+		}), Config{})
+		_, _, err := do(t, c, get("/"))
+		c.Close()
+		if !errors.Is(err, want) {
+			t.Errorf("unexpected error after %d frames; got %v; want %v", n, err, want)
+		}
+	}
+	f(maxJunk-1000, nil)
+	f(100*maxJunk, errFlood)
+}
+
 func TestConn_Reuse(t *testing.T) {
 	c := dial(t, serve(t, echo), Config{})
 	for i := range 300 {

@@ -8,7 +8,8 @@
 // one goroutine reads, and the requests themselves write. Who queues a frame
 // while nobody writes writes everything that is queued, so that under load one
 // system call carries the frames of many requests. No request costs a
-// goroutine, a timer or, once its buffers have grown, an allocation.
+// goroutine, a timer or, once its buffers have grown, an allocation, but for
+// the values of fields that the peer does not put into its dynamic table.
 //
 // Flow control keeps a slow reader from stalling its siblings: the window of
 // the connection is given back as soon as data comes, that of a stream when

@@ -123,6 +123,8 @@ var (
 	ErrNotH2C error = errNotH2C
 	// ErrNoAnswer: the peer was silent and left a PING unanswered.
 	ErrNoAnswer = errors.New("h2c: no answer to a PING")
+	// ErrDeaf: the peer has stopped to read.
+	ErrDeaf = errors.New("h2c: the peer does not read")
 	// ErrClosed: Conn.Close was called.
 	ErrClosed = errors.New("h2c: connection closed by its owner")
 

@@ -292,7 +292,7 @@ func (ss *session) peerReset(id uint32, code Code) {
 
 // settings takes the settings of the peer, or its acknowledgement of ours.
 func (ss *session) settings(h header, p []byte) *wireError {
-	ss.junk++
+	ss.junk += 1 + len(p)/6
 	if h.has(flagAck) {
 		ss.acked = true
 		return nil

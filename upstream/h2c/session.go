@@ -19,7 +19,7 @@ const (
 	maxTable = 4 << 10
 	// maxReplies bounds what waits to be written only because of frames of the
 	// peer, which does not read.
-	maxReplies = 64 << 10
+	maxReplies = 256 << 10
 	// maxJunk bounds frames that serve nothing, see session.junk.
 	maxJunk = 10000
 	// assumedStreams is how many streams a peer is taken to allow before its
@@ -196,8 +196,8 @@ func (ss *session) sendData(st *state, body *segments, n int, end bool) {
 	ss.queue(out)
 	// A peer gives windows back in as many frames as it likes.
 	ss.junk = max(0, ss.junk-8)
-	if end {
-		ss.endSend(st)
+	if st.sendDone = end; end && st.recvDone {
+		ss.retire(st)
 	}
 }
 
@@ -217,13 +217,6 @@ func (sg *segments) next(n int) []byte {
 	}
 	sg.list, sg.off = sg.list[1:], 0
 	return p
-}
-
-// endSend is called when the last byte of a request was queued.
-func (ss *session) endSend(st *state) {
-	if st.sendDone = true; st.recvDone {
-		ss.retire(st)
-	}
 }
 
 // consumed gives n bytes of the window of st back, some time.
@@ -310,6 +303,8 @@ func (ss *session) close(why error, sent int64) {
 		return
 	}
 	ss.closed = why
+	ss.slots -= ss.covered + ss.uncovered
+	ss.covered, ss.uncovered = 0, 0
 	for _, st := range ss.table {
 		st.fault = ss.closeFault(st, why, sent)
 		ss.retire(st)

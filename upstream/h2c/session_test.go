@@ -339,6 +339,21 @@ func TestSession_AfterTheEnd(t *testing.T) {
 	f(wire(nil).trailers(1, "a", "b"))
 }
 
+// TestSession_SendAfterTheAnswer: a stream is over when both sides are.
+func TestSession_SendAfterTheAnswer(t *testing.T) {
+	r := start(0)
+	st := r.open("POST", false)
+	if err := r.feed(hello().headEnd(1, "200")); err != nil || !st.open || r.ss.slots != 1 {
+		t.Fatalf("unexpected state; got %v, open %v, %d slots", err, st.open, r.ss.slots)
+	}
+	body := segments{list: [][]byte{[]byte("ab")}}
+	r.ss.sendData(st, &body, 1, false)
+	r.ss.sendData(st, &body, 1, true)
+	if st.open || st.fault != nil || r.ss.slots != 0 {
+		t.Errorf("unexpected state; got open %v, %v, %d slots", st.open, st.fault, r.ss.slots)
+	}
+}
+
 func TestSession_PeerReset(t *testing.T) {
 	f := func(in wire, fault Fault, code Code, unprocessed bool) {
 		t.Helper()
@@ -553,8 +568,9 @@ func TestSession_Deaf(t *testing.T) {
 	r := start(0)
 	var err error
 	n := 0
-	for ; err == nil && n < maxJunk; n++ {
+	for ; err == nil && n < 2*maxReplies; n++ {
 		err = r.feed(hello().ping(0, 1))
+		r.ss.junk = 0 // it takes its time
 	}
 	if err != error(errFlood) || len(r.ss.out) > maxReplies+100 {
 		t.Errorf("unexpected end after %d PINGs; got %v, %d bytes queued; want %v", n, err, len(r.ss.out), errFlood)

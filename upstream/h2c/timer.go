@@ -19,7 +19,7 @@ func (c *Conn) armLocked(t time.Time) {
 func (c *Conn) watchLocked() {
 	if c.checkAt.IsZero() {
 		c.checkAt = time.Now().Add(c.cfg.PingAfter)
-		c.heard, c.asked = c.ss.received, time.Time{}
+		c.heard, c.asked, c.wrote = c.ss.received, time.Time{}, -1
 		c.armLocked(c.checkAt)
 	}
 }
@@ -52,8 +52,18 @@ func (c *Conn) onTimer() {
 	c.kickLocked()
 }
 
-// checkLocked judges the silence of the peer.
+// checkLocked judges the silence of the peer, and whether it reads: one write
+// must not take as long as from the check before the last one until now.
 func (c *Conn) checkLocked(now time.Time) {
+	if c.writing && c.wrote == c.writes {
+		if c.stuck {
+			c.dieLocked(ErrDeaf)
+			return
+		}
+		c.stuck = true
+	} else {
+		c.stuck, c.wrote = false, c.writes
+	}
 	next := now.Add(c.cfg.PingAfter)
 	switch {
 	case c.ss.slots == 0:

@@ -288,7 +288,7 @@ func TestPing_NoAnswer(t *testing.T) {
 				pinged <- true
 			}
 		}
-	}), Config{PingAfter: 5 * time.Millisecond, PingTimeout: 5 * time.Millisecond})
+	}), Config{PingAfter: 20 * time.Millisecond, PingTimeout: 5 * time.Millisecond})
 	_, _, err := do(t, c, get("/"))
 	if e := wantError(t, err, FaultClosed); !errors.Is(e, ErrNoAnswer) {
 		t.Errorf("unexpected error; got %v; want %v", e, ErrNoAnswer)
@@ -313,7 +313,7 @@ func TestPing_Answered(t *testing.T) {
 		}
 		p.send(wire(nil).headEnd(id, "200"))
 		p.drain()
-	}), Config{PingAfter: 5 * time.Millisecond, PingTimeout: patience})
+	}), Config{PingAfter: 20 * time.Millisecond, PingTimeout: patience})
 	mustDo(t, c, get("/"), "")
 	eventually(t, "the end of the watch", func() bool {
 		c.mu.Lock()
@@ -321,4 +321,73 @@ func TestPing_Answered(t *testing.T) {
 		return c.checkAt.IsZero() && c.armed.IsZero()
 	})
 	mustEnd(t, c)
+}
+
+// TestPing_Deaf: a peer that talks and does not read is of no use.
+func TestPing_Deaf(t *testing.T) {
+	near, far := net.Pipe()
+	c, err := NewConn(near, Config{PingAfter: 5 * time.Millisecond, PingTimeout: patience})
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := newPeer(far)
+	if !p.greet() {
+		t.Fatal("no preface")
+	}
+	talked := make(chan struct{})
+	go func() {
+		defer close(talked)
+		for c.Err() == nil {
+			p.send(wire(nil).window(0, 1))
+			time.Sleep(time.Millisecond)
+		}
+	}()
+	_, _, err = do(t, c, get("/"))
+	if e := wantError(t, err, FaultClosed); !errors.Is(e, ErrDeaf) {
+		t.Errorf("unexpected error; got %v; want %v", e, ErrDeaf)
+	}
+	<-talked
+	c.Close()
+	_ = far.Close()
+}
+
+// TestWrite_Rounds: who writes for others does not do so for ever.
+func TestWrite_Rounds(t *testing.T) {
+	near, far := net.Pipe()
+	c, err := NewConn(near, Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := newPeer(far)
+	if !p.greet() {
+		t.Fatal("no preface")
+	}
+	stop := make(chan struct{})
+	go func() { // each write finds more to write behind it
+		for {
+			if _, _, ok := p.frame(); !ok {
+				close(stop)
+				return
+			}
+			c.mu.Lock()
+			if c.writing && c.dead == nil {
+				c.ss.queue(appendPing(c.ss.out, flagAck, 0))
+			}
+			c.mu.Unlock()
+		}
+	}()
+	s := reserve(t, c)
+	done := make(chan error)
+	go func() { done <- s.Do(get("/")) }()
+	eventually(t, "somebody else writes", func() bool {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		return s.st.open && c.writing && c.writer == nil && s.waiting
+	})
+	s.Cancel()
+	wantError(t, <-done, FaultCanceled)
+	s.Close()
+	c.Close()
+	<-stop
+	_ = far.Close()
 }

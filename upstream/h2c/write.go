@@ -66,6 +66,7 @@ func (c *Conn) drainLocked(s *Stream) {
 		n, err := c.nc.Write(out)
 		c.mu.Lock()
 		c.writer = nil
+		c.writes++
 		c.handed -= int64(len(out) - n)
 		rushed := c.rushed
 		if rushed && c.dead == nil {
