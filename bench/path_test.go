@@ -47,6 +47,8 @@ func startPath(tb testing.TB, p path) string {
 	tb.Helper()
 	pool := configs.DefaultPool()
 	pool.Name = "bench"
+	pool.Protocol = "http1"
+	pool.Health.Interval = 0 // the worker answers nothing but the bench
 	pool.Models = []string{"model-8b"}
 	pool.Aliases = map[string]string{"small": "model-8b"}
 	pool.Workers = []configs.Worker{{URL: "http://" + startWorker(tb, p.answer)}}

@@ -88,6 +88,10 @@ type Pool struct {
 	// Balance is how a worker is chosen: least_requests (fewest in flight; the
 	// default), round_robin or random.
 	Balance string `koanf:"balance"`
+	// Protocol is what workers are spoken to in: auto (h2c where a worker speaks
+	// it, which is looked at when it joins and when it comes back, else HTTP/1.1;
+	// the default), http1 or h2c.
+	Protocol string `koanf:"protocol"`
 	// Workers are the engines, at least one.
 	Workers []Worker `koanf:"workers"`
 	// Timeouts bound each request to a worker of the pool.

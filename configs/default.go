@@ -34,8 +34,9 @@ func Default() *Config {
 // every engine understands.
 func DefaultPool() Pool {
 	return Pool{
-		Engine:  "openai",
-		Balance: "least_requests",
+		Engine:   "openai",
+		Balance:  "least_requests",
+		Protocol: "auto",
 		Timeouts: Timeouts{
 			Connect:       2 * time.Second,
 			FirstByte:     300 * time.Second,

@@ -192,6 +192,7 @@ func (v *validator) pools(pools []Pool) {
 		}
 		v.oneOf(path+".engine", p.Engine, "sglang", "vllm", "openai")
 		v.oneOf(path+".balance", p.Balance, "least_requests", "round_robin", "random")
+		v.oneOf(path+".protocol", p.Protocol, "auto", "http1", "h2c")
 		v.models(p, path, served)
 		if len(p.Models) == 0 && catchAll != "" {
 			v.fail(path+".models", "must be set: only one pool may serve what no other lists, and that is %s", catchAll)

@@ -88,6 +88,7 @@ func TestValidatePools(t *testing.T) {
 	f(func(c *Config) { c.Pools[0].Name = strings.Repeat("x", 65) },
 		`pools[0].name: must have at most 64 characters, got "`+strings.Repeat("x", 64)+`"…`)
 	f(func(c *Config) { c.Pools[0].Engine = "VLLM" }, `pools[0].engine: must be one of sglang, vllm, openai, got "VLLM"; did you mean vllm?`)
+	f(func(c *Config) { c.Pools[0].Protocol = "http2" }, `pools[0].protocol: must be one of auto, http1, h2c, got "http2"; did you mean http1?`)
 	f(func(c *Config) { c.Pools[0].Balance = "prefix_aware" },
 		`pools[0].balance: must be one of least_requests, round_robin, random, got "prefix_aware"`)
 }

@@ -15,6 +15,8 @@ type workerView struct {
 	Breaker     string `json:"breaker"`
 	Connections int    `json:"connections"`
 	Idle        int    `json:"connections_idle"`
+	Protocol    string `json:"protocol"`
+	Streaming   int    `json:"connections_h2c"`
 }
 
 // serveAdmin is fasthttp's handler for the admin listener.
@@ -51,6 +53,7 @@ func (r *Router) workerViews() []workerView {
 			views = append(views, workerView{
 				Pool: p.up.Name(), URL: w.URL(), Load: w.Load(), Picks: w.Picks(), Failures: w.Failures(),
 				Healthy: w.Healthy(), Breaker: p.up.Breaker(w).String(), Connections: open, Idle: idle,
+				Protocol: w.Protocol(), Streaming: w.Streams(),
 			})
 		}
 	}

@@ -77,6 +77,7 @@ func startRouter(t *testing.T, url string, change func(*configs.Config)) *stand 
 	pool.Aliases = map[string]string{"small": simModel}
 	pool.Workers = []configs.Worker{{URL: url}}
 	pool.Breaker.Failures = 0
+	pool.Protocol = "http1"
 	pool.Health.Interval = 0 // probes would be among the requests that the engine has seen
 	cfg.Pools = []configs.Pool{pool}
 	if change != nil {

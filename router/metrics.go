@@ -107,6 +107,7 @@ func (r *Router) writeMetrics(w io.Writer) {
 			metrics.WriteGaugeUint64(w, "sluice_worker_requests_in_flight"+labels, uint64(max(wk.Load(), 0)))
 			metrics.WriteGaugeUint64(w, "sluice_worker_connections"+labels, uint64(open))
 			metrics.WriteGaugeUint64(w, "sluice_worker_connections_idle"+labels, uint64(idle))
+			metrics.WriteGaugeUint64(w, "sluice_worker_connections_h2c"+labels, uint64(wk.Streams()))
 			metrics.WriteCounterUint64(w, "sluice_worker_picks_total"+labels, wk.Picks())
 			metrics.WriteCounterUint64(w, "sluice_worker_failures_total"+labels, wk.Failures())
 			metrics.WriteGaugeUint64(w, "sluice_worker_healthy"+labels, uint64(number(wk.Healthy())))

@@ -85,6 +85,7 @@ func (s *snapshot) addPool(cfg *configs.Pool, m *metricSet) error {
 		Name:     cfg.Name,
 		Balance:  cfg.Balance,
 		Timeouts: upstream.Timeouts(cfg.Timeouts),
+		Protocol: cfg.Protocol,
 		Health:   upstream.Health(cfg.Health),
 		Breaker:  upstream.Breaker(cfg.Breaker),
 		Retry:    upstream.Retry(cfg.Retry),

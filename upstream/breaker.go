@@ -130,6 +130,9 @@ func (p *Pool) setBreakerLocked(w *Worker, s BreakerState) {
 		w.cooldown.Stop()
 		w.cooldown = nil
 	}
+	if s == BreakerClosed {
+		p.lookAgain(w)
+	}
 	if s == BreakerOpen && !p.closed {
 		w.cooldown = time.AfterFunc(p.breaker.Cooldown, func() { p.cooled(w) })
 	}

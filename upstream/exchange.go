@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"sluice/upstream/h1"
+	"sluice/upstream/h2c"
 )
 
 // Exchange is one request under way at one worker. The caller owns it and may
@@ -29,7 +30,10 @@ type Exchange struct {
 	rearm   time.Time // when the deadline must be moved, see armBody
 	settled bool      // it need not be moved any more
 
+	h2req h2c.Request
+
 	mu       sync.Mutex
+	stream   *h2c.Stream // in place of conn where the worker speaks h2c
 	canceled bool
 	stopDial context.CancelFunc
 }
@@ -54,6 +58,15 @@ func (x *Exchange) Do(w *Worker, req *Request) error {
 	if x.isCanceled() {
 		return x.newError(FaultCanceled, nil)
 	}
+	if w.h2.Load() {
+		again, e := x.doStream(req)
+		if e != nil {
+			return x.count(e)
+		}
+		if !again {
+			return nil
+		}
+	}
 	if c := w.take(x.started); c != nil {
 		e := x.try(c, req, x.started)
 		if e == nil {
@@ -75,15 +88,28 @@ func (x *Exchange) Do(w *Worker, req *Request) error {
 }
 
 // Status returns the status code of the answer. Valid after Do.
-func (x *Exchange) Status() int { return x.conn.answer.Status }
+func (x *Exchange) Status() int {
+	if x.stream != nil {
+		return x.stream.Status()
+	}
+	return x.conn.answer.Status
+}
 
 // Fields returns the header fields of the answer, hop-by-hop ones included.
 // They are valid until Close.
-func (x *Exchange) Fields() []h1.Field { return x.conn.answer.Fields }
+func (x *Exchange) Fields() []h1.Field {
+	if x.stream != nil {
+		return x.stream.Fields()
+	}
+	return x.conn.answer.Fields
+}
 
 // Length returns the Content-Length of the answer, 0 where it has no body, −1
 // where the end of the body shows itself.
 func (x *Exchange) Length() int64 {
+	if x.stream != nil {
+		return x.stream.Length()
+	}
 	if !x.conn.answer.HasBody() {
 		return 0
 	}
@@ -92,7 +118,12 @@ func (x *Exchange) Length() int64 {
 
 // Buffered reports whether the next call of Next returns without reading from
 // the worker.
-func (x *Exchange) Buffered() bool { return len(x.piece) > 0 || x.done || x.fault != nil }
+func (x *Exchange) Buffered() bool {
+	if x.stream != nil {
+		return x.stream.Buffered()
+	}
+	return len(x.piece) > 0 || x.done || x.fault != nil
+}
 
 // Complete reports whether the answer was read to its end. It stays so after
 // Close, until Do.
@@ -100,12 +131,17 @@ func (x *Exchange) Complete() bool { return x.done }
 
 // UntilEOF reports a body that ends with the connection, so that its end and
 // a broken connection look the same.
-func (x *Exchange) UntilEOF() bool { return x.conn.answer.UntilEOF() }
+func (x *Exchange) UntilEOF() bool { return x.stream == nil && x.conn.answer.UntilEOF() }
 
 // Next returns the next piece of the body, valid until the next call, or
 // io.EOF at its end. Another error is an *Error: the answer is broken, and
 // what came before the fault has been returned.
 func (x *Exchange) Next() ([]byte, error) {
+	if x.stream != nil {
+		p, err := x.nextStream()
+		x.done = err == io.EOF
+		return p, err
+	}
 	for len(x.piece) == 0 {
 		if x.done {
 			return nil, io.EOF
@@ -142,11 +178,17 @@ func (x *Exchange) feed(in []byte) {
 // engine to stop. It must be called once after Do, whatever Do returned.
 func (x *Exchange) Close() {
 	x.mu.Lock()
-	c := x.conn
-	x.conn = nil
+	c, s := x.conn, x.stream
+	x.conn, x.stream = nil, nil
 	canceled := x.canceled
 	x.canceled = false
 	x.mu.Unlock()
+	if s != nil {
+		s.Close()
+		if x.worker.retired.Load() {
+			x.worker.reapH2()
+		}
+	}
 	if c == nil {
 		return
 	}
@@ -169,6 +211,9 @@ func (x *Exchange) Cancel() {
 	x.canceled = true
 	if x.stopDial != nil {
 		x.stopDial()
+	}
+	if x.stream != nil {
+		x.stream.Cancel()
 	}
 	if x.conn != nil {
 		// The socket may have failed already; then nobody waits.
@@ -324,6 +369,10 @@ func (x *Exchange) arm(now time.Time, limit time.Duration, late Fault) error {
 	defer x.mu.Unlock()
 	if x.canceled {
 		return os.ErrDeadlineExceeded
+	}
+	if x.stream != nil {
+		x.stream.SetDeadline(at)
+		return nil
 	}
 	return x.conn.nc.SetDeadline(at)
 }

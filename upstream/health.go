@@ -46,6 +46,7 @@ func (p *Pool) watchHealth(ctx context.Context, w *Worker) {
 			return
 		case <-timer.C:
 		}
+		probed.h2.Store(w.h2.Load())
 		good, late := p.probe(&x, probed)
 		if ctx.Err() != nil {
 			return
@@ -95,6 +96,7 @@ func (p *Pool) setHealthy(w *Worker, healthy bool) {
 	w.healthy.Store(healthy)
 	if healthy {
 		w.streak.Store(0)
+		p.lookAgain(w)
 	}
 	p.refreshLocked()
 }

@@ -33,6 +33,8 @@ type PoolSpec struct {
 	// Balance names the way a worker is chosen, see Balances.
 	Balance  string
 	Timeouts Timeouts
+	// Protocol is one of Protocols; empty is HTTP1.
+	Protocol string
 	Health   Health
 	Breaker  Breaker
 	Retry    Retry
@@ -106,6 +108,8 @@ func NewPool(spec PoolSpec) (*Pool, error) {
 		}
 		w.secure(spec.TLS)
 		w.pool, w.id, w.weight = p, i, max(s.Weight, 1)
+		w.protocol = spec.Protocol
+		w.h2.Store(spec.Protocol == H2C)
 		p.workers = append(p.workers, w)
 	}
 	if len(p.workers) == 0 {
@@ -120,6 +124,9 @@ func NewPool(spec PoolSpec) (*Pool, error) {
 	p.cancel = cancel
 	p.startAborts(ctx, spec.AbortPath)
 	p.done.Go(func() { p.reap(ctx) })
+	for _, w := range p.workers {
+		p.lookAgain(w)
+	}
 	if p.health.Interval > 0 {
 		for _, w := range p.workers {
 			p.done.Go(func() { p.watchHealth(ctx, w) })

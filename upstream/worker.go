@@ -12,6 +12,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"sluice/upstream/h2c"
 )
 
 // Rules for connections at rest. uvicorn, which vLLM and SGLang serve with,
@@ -51,12 +53,20 @@ type Worker struct {
 	trial    bool // half-open, and a request is trying it
 	cooldown *time.Timer
 
-	side *Worker // sends aborts, nil where there are none
+	side     *Worker // sends aborts, nil where there are none
+	protocol string
+	h2       atomic.Bool // it is spoken to in h2c
+	life     context.Context
+	end      context.CancelFunc
+	dials    sync.WaitGroup // of h2c connections
+	retired  atomic.Bool    // closed, read without the lock
 
-	mu     sync.Mutex
-	idle   []*conn // the last one rested last
-	open   int     // connections in use and at rest
-	closed bool
+	mu      sync.Mutex
+	idle    []*conn // the last one rested last
+	open    int     // connections in use and at rest
+	h2conns []*h2c.Conn
+	h2dial  *h2Dial // the one that is being made
+	closed  bool
 }
 
 // newWorker takes http://host:port or https://host:port, port 80 or 443 where
@@ -89,6 +99,7 @@ func newWorker(raw string, t Timeouts) (*Worker, error) {
 		host = host[:i] + host[strings.LastIndexByte(host, ']'):]
 	}
 	w := &Worker{url: bare.String(), addr: net.JoinHostPort(u.Hostname(), port), host: []byte(host), timeouts: t}
+	w.life, w.end = context.WithCancel(context.Background())
 	if bare.Scheme == "https" {
 		w.tls = secureConfig(nil, u.Hostname())
 	}
@@ -98,7 +109,12 @@ func newWorker(raw string, t Timeouts) (*Worker, error) {
 
 // secure makes base the rules of the worker's TLS, where it speaks TLS.
 func (w *Worker) secure(base *tls.Config) {
-	if w.tls != nil && base != nil {
+	if w.tls == nil {
+		return
+	}
+	w.protocol = HTTP1 // what the session is for
+	w.h2.Store(false)
+	if base != nil {
 		host, _, _ := net.SplitHostPort(w.addr) // which newWorker has joined
 		w.tls = secureConfig(base, host)
 	}
@@ -107,7 +123,9 @@ func (w *Worker) secure(base *tls.Config) {
 // shadow returns a worker at the same address, spoken to in the same protocol,
 // with connections and limits of its own. The caller closes it.
 func (w *Worker) shadow(t Timeouts) *Worker {
-	return &Worker{url: w.url, addr: w.addr, host: w.host, tls: w.tls, timeouts: t}
+	s := &Worker{url: w.url, addr: w.addr, host: w.host, tls: w.tls, timeouts: t, protocol: w.protocol}
+	s.life, s.end = context.WithCancel(context.Background())
+	return s
 }
 
 // URL returns the worker's base URL, its identity in logs and metrics.
@@ -233,6 +251,7 @@ func (w *Worker) dial(ctx context.Context, end time.Time) (*conn, error) {
 
 // reap closes what rested too long: the front of the stack.
 func (w *Worker) reap(now time.Time) {
+	w.reapH2()
 	w.mu.Lock()
 	n := 0
 	for n < len(w.idle) && now.Sub(w.idle[n].rested) >= idleLimit {
@@ -254,11 +273,15 @@ func (w *Worker) reap(now time.Time) {
 // close closes all connections at rest, and each other one when it would come
 // to rest.
 func (w *Worker) close() {
+	w.end()
 	w.mu.Lock()
 	old := w.idle
 	w.idle, w.closed = nil, true
+	w.retired.Store(true)
 	w.mu.Unlock()
 	for _, c := range old {
 		w.retire(c)
 	}
+	w.dials.Wait()
+	w.reapH2()
 }
