@@ -120,8 +120,7 @@ func readLiteral(val []byte) (float64, State) {
 }
 
 // shortNumber reads the number at i if it has at most 7 digits and no exponent,
-// as most have. It reports false for any other. The digits and the power of ten
-// are exact in float64, and IEEE 754 rounds their quotient correctly.
+// as most have. It reports false for any other.
 func shortNumber(src []byte, i int) (x float64, end int, ok bool) {
 	neg := src[i] == '-'
 	if neg {
@@ -130,39 +129,55 @@ func shortNumber(src []byte, i int) (x float64, end int, ok bool) {
 	if len(src)-i < 8 {
 		return 0, 0, false
 	}
-	// The digits as numbers, the first one lowest; marks are the other bytes.
 	w := load64(src[i:]) ^ lowBits*'0'
-	marks := (w&^highBits + lowBits*0x76 | w) & highBits
-	n := bits.TrailingZeros64(marks) >> 3
-	if n&7 == 0 || w&0xFF == 0 && n > 1 {
-		return 0, 0, false
-	}
-	end = i + n
-	frac := 0
-	if src[end] == '.' {
+	marks := notDigits(w)
+	end = i + bits.TrailingZeros64(marks)>>3
+	if marks != 0 && src[end] == '.' {
 		marks &= marks - 1
 		end = i + bits.TrailingZeros64(marks)>>3
-		frac = end - i - n - 1
-		if marks == 0 || frac == 0 {
-			return 0, 0, false
-		}
-		w = w&(1<<(8*n&63)-1) | w>>(8*n&63)>>8<<(8*n&63) // without the point
 	}
-	if src[end]|0x20 == 'e' {
+	if marks == 0 || end == i || src[end]|0x20 == 'e' {
 		return 0, 0, false
 	}
-	// Eight digits with zeros in front, joined two by two.
-	w <<= (64 - 8*(n+frac)) & 63
-	w = w*10 + w>>8
+	x, ok = eightDigits(w, end-i)
+	if neg {
+		x = -x
+	}
+	return x, end, ok
+}
+
+// notDigits marks the highest bit of the bytes in w that are not 0 to 9.
+func notDigits(w uint64) uint64 { return (w&^highBits + lowBits*0x76 | w) & highBits }
+
+// eightDigits reads the first n bytes of w, 1 to 8 of them, as a number: w holds
+// text without the bits of '0', the first byte lowest. It reports false where that
+// is more than digits with a point between them, or less than JSON has. The digits
+// and the power of ten are exact in float64, and IEEE 754 rounds their quotient
+// correctly.
+func eightDigits(w uint64, n int) (x float64, ok bool) {
+	const point = '.' ^ '0'
+	if w&0xFF == 0 && n > 1 && w>>8&0xFF != point {
+		return 0, false
+	}
+	// Zeros in front: the number ends with the highest byte.
+	w <<= (64 - 8*uint(n)) & 63
+	frac := 0
+	if marks := notDigits(w); marks != 0 {
+		at := uint(bits.TrailingZeros64(marks)) &^ 7
+		front := w & (1<<(at&63) - 1)
+		frac = 7 - int(at>>3)
+		if marks&(marks-1) != 0 || w>>(at&63)&0xFF != point || frac == 0 || frac == n-1 {
+			return 0, false
+		}
+		w = w>>(at&63)>>8<<8<<(at&63) | front<<8
+	}
+	w = w*10 + w>>8 // the digits two by two
 	w = (w&0x0000_00FF_0000_00FF*(100+1_000_000<<32) + w>>16&0x0000_00FF_0000_00FF*(1+10_000<<32)) >> 32
 	x = float64(int64(w))
 	if frac > 0 {
 		x /= powersOfTen[frac&7]
 	}
-	if neg {
-		x = -x
-	}
-	return x, end, true
+	return x, true
 }
 
 // ReadWhole returns the whole number that an engine reads in the value of an

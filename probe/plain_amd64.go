@@ -26,7 +26,7 @@ func (s *scanner) plainMembers(i int) int {
 			next = strEnd & (strEnd - 1)
 		}
 		if next == 0 {
-			if base == i && quotes != 0 || len(src)-i < 2*blockSize {
+			if base == i && quotes != 0 || len(src)-i < blockSize+16 {
 				return i
 			}
 			if quotes, base = plainQuotes(src, i), i; quotes&1 == 0 {
@@ -67,15 +67,25 @@ func (s *scanner) plainMembers(i int) int {
 			}
 			kind = KindNull
 		default:
-			x = float64(c - '0') // if it is a single digit
-			if c-'0' > 9 || val+2 != after {
-				n, end, ok := shortNumber(src, val)
-				if !ok || end != after-1 {
-					return i
-				}
-				x = n
+			text, n := val, after-1-val
+			if c == '-' {
+				text, n = val+1, n-1
+			}
+			if n < 1 || n > 8 {
+				return i
 			}
 			kind = KindNumber
+			if n == 1 && src[text]-'0' <= 9 {
+				x = float64(src[text] - '0')
+			} else {
+				var ok bool
+				if x, ok = eightDigits(load64(src[text:])^lowBits*'0', n); !ok {
+					return i
+				}
+			}
+			if c == '-' {
+				x = -x
+			}
 			if state = Number; !wanted {
 				x, state = 0, Absent
 			}

@@ -350,7 +350,7 @@ func (s *scanner) value(i, depth int, m *Member) (int, Fault) {
 }
 
 // wants reports whether the number in a field is wanted.
-func (s *scanner) wants(f Field) bool { return s.numbers>>f&1 != 0 }
+func (s *scanner) wants(f Field) bool { return s.numbers>>(f&63)&1 != 0 }
 
 // skipWord reads the literal word at i.
 func skipWord(src []byte, i int, word string) (int, Fault) {
