@@ -469,3 +469,136 @@ func FuzzMultipart(f *testing.F) {
 		}
 	})
 }
+
+// FuzzUsage compares the usage of a chat answer, and of an event that holds it,
+// with what encoding/json finds.
+func FuzzUsage(f *testing.F) {
+	for _, c := range streamCases {
+		for line := range strings.SplitSeq(c.text, "\n") {
+			if data, ok := strings.CutPrefix(line, "data:"); ok {
+				f.Add([]byte(strings.TrimSpace(data)))
+			}
+		}
+	}
+	f.Add([]byte(`{"usage":{"input_tokens":12.0,"output_tokens":1e3,"cache_read_input_tokens":4,"x":{"prompt_tokens":1}},"error":null}`))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		top := map[string]any{}
+		if len(data) > maxFuzzed || !utf8.Valid(data) || repeatsKey(data) {
+			return
+		}
+		d := json.NewDecoder(bytes.NewReader(data))
+		d.UseNumber()
+		if d.Decode(&top) != nil || !json.Valid(data) {
+			return
+		}
+		want, ok := twinUsage(top)
+		if !ok {
+			return
+		}
+		got, _ := ReadUsage(data, SurfaceChat)
+		got.Finish = ""
+		if got != want {
+			t.Fatalf("unexpected usage of %s; got %+v; want %+v", data, got, want)
+		}
+		if bytes.ContainsAny(data, "\r\n\\") || len(top) == 0 {
+			return
+		}
+		var s Stream
+		s.Reset(SurfaceChat)
+		s.Feed([]byte("data: "))
+		s.Feed(data)
+		s.Feed([]byte("\n\n"))
+		s.Usage.Finish = ""
+		failed := top["object"] == "error" || top["type"] == "error"
+		switch top["error"].(type) {
+		case string, map[string]any:
+			failed = true
+		}
+		if s.Usage != want || s.Events != 1 || s.Failed != failed && bytes.Contains(data, []byte(`"error"`)) {
+			t.Fatalf("unexpected result of the event %s; got %+v; want %+v, failed %v", data, s.seen(), want, failed)
+		}
+	})
+}
+
+// twinUsage reads a usage the slow way. It reports false where that says a number
+// in two ways, of which the last counts.
+func twinUsage(top map[string]any) (u Usage, ok bool) {
+	usage, is := top["usage"].(map[string]any)
+	if !is {
+		return u, true
+	}
+	set := func(to *int64, in map[string]any, keys ...string) {
+		for _, key := range keys {
+			text, is := in[key].(json.Number)
+			if !is || len(text) > 100 {
+				continue
+			}
+			r := exact(text.String())
+			if r == nil || !r.IsInt() || r.Sign() < 0 || r.Cmp(big.NewRat(maxTokens, 1)) > 0 {
+				continue
+			}
+			if *to != 0 {
+				ok = false
+			}
+			*to, u.Seen = r.Num().Int64(), true
+		}
+	}
+	ok = true
+	set(&u.PromptTokens, usage, "prompt_tokens", "input_tokens")
+	set(&u.CompletionTokens, usage, "completion_tokens", "output_tokens")
+	set(&u.CachedPromptTokens, usage, "cached_tokens", "cache_read_input_tokens", "prompt_cache_hit_tokens")
+	for _, key := range []string{"prompt_tokens_details", "input_tokens_details"} {
+		if details, is := usage[key].(map[string]any); is {
+			set(&u.CachedPromptTokens, details, "cached_tokens")
+		}
+	}
+	// A zero that is told twice is not seen above.
+	return u, ok && !(u.Seen && strings.Contains(keysOf(usage), "0"))
+}
+
+// keysOf names the keys of usage that hold zero, as a 0 each.
+func keysOf(usage map[string]any) string {
+	var b strings.Builder
+	for _, val := range usage {
+		if text, is := val.(json.Number); is && strings.Trim(text.String(), "-0.eE+") == "" {
+			b.WriteByte('0')
+		}
+	}
+	return b.String()
+}
+
+// repeatsKey reports whether an object in data has a key twice.
+func repeatsKey(data []byte) bool {
+	d := json.NewDecoder(bytes.NewReader(data))
+	var seen []map[string]bool
+	var isKey []bool
+	for {
+		tok, err := d.Token()
+		if err != nil {
+			return false
+		}
+		switch tok {
+		case json.Delim('{'):
+			seen, isKey = append(seen, map[string]bool{}), append(isKey, true)
+			continue
+		case json.Delim('['):
+			seen, isKey = append(seen, nil), append(isKey, false)
+			continue
+		case json.Delim('}'), json.Delim(']'):
+			seen, isKey = seen[:len(seen)-1], isKey[:len(isKey)-1]
+		default:
+			if n := len(isKey) - 1; n >= 0 && seen[n] != nil && isKey[n] {
+				key, _ := tok.(string)
+				if seen[n][key] {
+					return true
+				}
+				seen[n][key] = true
+				isKey[n] = false
+				continue
+			}
+		}
+		if n := len(isKey) - 1; n >= 0 && seen[n] != nil {
+			isKey[n] = true
+		}
+	}
+}
