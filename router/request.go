@@ -50,7 +50,6 @@ type request struct {
 	scan    probe.Body
 	plan    policy.Plan
 	verdict policy.Verdict
-	stream  bool // the client asked for a stream
 
 	target *target
 	pool   *pool
@@ -176,16 +175,12 @@ func (q *request) read() bool {
 	return q.refuse(fasthttp.StatusBadRequest, codeBadRequest, notObjectText, "")
 }
 
-// readRouting takes what the router itself needs from the scanned body.
+// readRouting checks and takes what the router itself needs from the scanned
+// body.
 func (q *request) readRouting() bool {
-	if m := q.scan.Last(probe.FieldStream); m != nil {
-		switch m.Kind {
-		case probe.KindTrue:
-			q.stream = true
-		case probe.KindFalse, probe.KindNull:
-		default:
-			return q.refuse(fasthttp.StatusBadRequest, codeBadRequest, "invalid request: \"stream\" must be true or false", "stream")
-		}
+	if m := q.scan.Last(probe.FieldStream); m != nil && q.endpoint.surface.Generative() &&
+		m.Kind != probe.KindTrue && m.Kind != probe.KindFalse && m.Kind != probe.KindNull {
+		return q.refuse(fasthttp.StatusBadRequest, codeBadRequest, "invalid request: \"stream\" must be true or false", "stream")
 	}
 	m := q.scan.Last(probe.FieldModel)
 	switch {
