@@ -8,9 +8,12 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"os"
+	"os/exec"
 	"strconv"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -20,34 +23,99 @@ import (
 )
 
 // answerer serves HTTP/2 connections, and HTTP/1.1 ones that send requests of
-// the given length, and answers each request with body. It costs little and
-// allocates nothing per request, so that what is measured is the client.
-func answerer(tb testing.TB, length int, body string) string {
+// the given length, and answers each request with size bytes. It costs little
+// and allocates nothing per request, so that what is measured is the client.
+func answerer(tb testing.TB, length, size int) string {
 	tb.Helper()
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		tb.Fatal(err)
 	}
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		answerAll(ln, length, strings.Repeat("y", size))
+	}()
+	tb.Cleanup(func() { _ = ln.Close(); <-done })
+	return ln.Addr().String()
+}
+
+// answerAll returns when ln and all its connections are closed.
+func answerAll(ln net.Listener, length int, body string) {
 	var all sync.WaitGroup
-	all.Go(func() {
-		for {
-			nc, err := ln.Accept()
-			if err != nil {
+	defer all.Wait()
+	for {
+		nc, err := ln.Accept()
+		if err != nil {
+			return
+		}
+		all.Go(func() {
+			defer func() { _ = nc.Close() }()
+			in := bufio.NewReaderSize(nc, 64<<10)
+			if first, err := in.Peek(3); err != nil || string(first) == "PRI" {
+				answerH2(nc, in, body)
 				return
 			}
-			all.Go(func() {
-				defer func() { _ = nc.Close() }()
-				in := bufio.NewReaderSize(nc, 64<<10)
-				if first, err := in.Peek(3); err != nil || string(first) == "PRI" {
-					answerH2(nc, in, body)
-					return
-				}
-				answerH1(nc, in, length, body)
-			})
-		}
+			answerH1(nc, in, length, body)
+		})
+	}
+}
+
+// answererEnv makes the test binary an answerer with the two numbers in it,
+// which prints its address and ends with its input.
+const answererEnv = "H2C_TEST_ANSWERER"
+
+func serveAnswerer(env string) error {
+	var length, size int
+	if _, err := fmt.Sscan(env, &length, &size); err != nil {
+		return err
+	}
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return err
+	}
+	fmt.Println(ln.Addr())
+	go answerAll(ln, length, strings.Repeat("y", size))
+	_, err = io.Copy(io.Discard, os.Stdin)
+	return err
+}
+
+// answererApart is an answerer in a process of its own.
+func answererApart(b *testing.B, length, size int) string {
+	b.Helper()
+	cmd := exec.Command(os.Args[0])
+	cmd.Env = append(os.Environ(), fmt.Sprintf("%s=%d %d", answererEnv, length, size))
+	cmd.Stderr = os.Stderr
+	in, err := cmd.StdinPipe()
+	if err != nil {
+		b.Fatal(err)
+	}
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		b.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		b.Fatal(err)
+	}
+	b.Cleanup(func() {
+		_ = in.Close()
+		_ = cmd.Wait()
 	})
-	tb.Cleanup(func() { _ = ln.Close(); all.Wait() })
-	return ln.Addr().String()
+	addr, err := bufio.NewReader(out).ReadString('\n')
+	if err != nil {
+		b.Fatal(err)
+	}
+	return strings.TrimSpace(addr)
+}
+
+// cpuTime returns the CPU time that this process has used.
+func cpuTime(b *testing.B) time.Duration {
+	b.Helper()
+	var u syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
+		b.Fatal(err)
+	}
+	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
 func answerH1(nc net.Conn, in *bufio.Reader, length int, body string) {
@@ -206,11 +274,12 @@ func netHTTP(tb testing.TB, client *http.Client, addr string, r *Request) func()
 }
 
 // BenchmarkExchange compares one exchange of 1 KiB with 1 KiB, alone and 64 at
-// a time, over this client, the parts of the HTTP/1.1 one, and net/http's.
+// a time, over this client, the parts of the HTTP/1.1 one, and net/http's. The
+// peer is a process of its own; cpu-ns/op is what the client costs.
 func BenchmarkExchange(b *testing.B) {
 	r := post(strings.Repeat("x", 1<<10))
-	answer := strings.Repeat("y", 1<<10)
-	addr := answerer(b, len(h1.AppendRequest(nil, r.Method, r.Path, r.Authority, r.Fields, r.Length))+int(r.Length), answer)
+	const answer = 1 << 10
+	addr := answererApart(b, len(h1.AppendRequest(nil, r.Method, r.Path, r.Authority, r.Fields, r.Length))+int(r.Length), answer)
 	var p http.Protocols
 	p.SetUnencryptedHTTP2(true)
 	client := &http.Client{Transport: &http.Transport{Protocols: &p}}
@@ -218,7 +287,7 @@ func BenchmarkExchange(b *testing.B) {
 	for _, n := range []int{1, 64} {
 		f := func(name string, run func() func()) {
 			b.Run(fmt.Sprintf("%s/c=%d", name, n), func(b *testing.B) {
-				b.SetBytes(r.Length + int64(len(answer)))
+				b.SetBytes(r.Length + answer)
 				inParallel(b, n, run)
 			})
 		}
@@ -232,7 +301,7 @@ func BenchmarkExchange(b *testing.B) {
 // BenchmarkUpload sends a large body.
 func BenchmarkUpload(b *testing.B) {
 	r := post(strings.Repeat("x", 1<<20))
-	addr := answerer(b, 0, "{}")
+	addr := answererApart(b, 0, 2)
 	c := dial(b, addr, Config{})
 	run := h2(b, c, r)
 	b.ReportAllocs()
@@ -251,6 +320,7 @@ func inParallel(b *testing.B, n int, worker func() func()) {
 	}
 	b.ReportAllocs()
 	b.ResetTimer()
+	before := cpuTime(b)
 	var all sync.WaitGroup
 	for i, run := range runs {
 		share := b.N / n
@@ -264,4 +334,5 @@ func inParallel(b *testing.B, n int, worker func() func()) {
 		})
 	}
 	all.Wait()
+	b.ReportMetric(float64(cpuTime(b)-before)/float64(b.N), "cpu-ns/op")
 }

@@ -3,9 +3,11 @@ package h2c
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"net"
 	"net/http"
+	"os"
 	"strings"
 	"testing"
 	"time"
@@ -18,7 +20,16 @@ import (
 // patience bounds what a test waits for; no test depends on its value.
 const patience = 20 * time.Second
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) {
+	if env := os.Getenv(answererEnv); env != "" {
+		if err := serveAnswerer(env); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		return
+	}
+	goleak.VerifyTestMain(m)
+}
 
 // serve runs handler in net/http's server, with prior knowledge, and returns its address.
 func serve(tb testing.TB, handler http.HandlerFunc, change ...func(*http.Server)) string {
