@@ -1,6 +1,7 @@
 package h2c
 
 import (
+	"cmp"
 	"net"
 	"sync"
 	"time"
@@ -64,6 +65,7 @@ type Conn struct {
 	mu      sync.Mutex // guards all below
 	ss      *session
 	dead    error     // why no more is read or written
+	broken  error     // why no more is written; the reader ends it
 	handed  int64     // bytes of the output that may have left
 	parting bool      // who writes closes nc when he is done
 	spare   []byte    // the buffer that is not ss.out
@@ -112,7 +114,7 @@ func NewConn(nc net.Conn, cfg Config) (*Conn, error) {
 func (c *Conn) Reserve() (*Stream, bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.dead != nil || !c.ss.reserve() {
+	if c.dead != nil || c.broken != nil || !c.ss.reserve() {
 		return nil, false
 	}
 	n := len(c.free)
@@ -132,7 +134,7 @@ func (c *Conn) Reserve() (*Stream, bool) {
 func (c *Conn) Available() int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.dead != nil {
+	if c.dead != nil || c.broken != nil {
 		return 0
 	}
 	return max(0, c.ss.capacity()-c.ss.slots)
@@ -151,7 +153,7 @@ func (c *Conn) InFlight() int {
 func (c *Conn) GoingAway() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.dead != nil || c.ss.leaving()
+	return c.dead != nil || c.broken != nil || c.ss.leaving()
 }
 
 // Err returns why the connection is dead, or nil while it lives.
@@ -190,8 +192,12 @@ func (c *Conn) dieLocked(why error) {
 	c.readyLocked()
 }
 
-// farewell is how long the last words may take.
-const farewell = 50 * time.Millisecond
+const (
+	// farewell is how long the last words may take.
+	farewell = 50 * time.Millisecond
+	// aftermath is how long is read after a write has failed.
+	aftermath = time.Second
+)
 
 // partLocked is dieLocked for one who has something to say at last, a GOAWAY. It
 // is written as far as that is quick.
@@ -216,7 +222,7 @@ func (c *Conn) lastWordsLocked() {
 	_ = c.nc.Close()
 }
 
-// read is the reader: the only goroutine of a connection.
+// read is the reader: the only goroutine that a connection keeps.
 func (c *Conn) read() {
 	defer close(c.done)
 	c.mu.Lock()
@@ -241,7 +247,7 @@ func (c *Conn) takeLocked(p []byte, err error) {
 		if wrong := c.ss.feed(p); wrong != nil {
 			c.partLocked(wrong)
 		} else if err != nil {
-			c.dieLocked(err)
+			c.dieLocked(cmp.Or(c.broken, err))
 		}
 		c.forgiveLocked()
 		c.leaveLocked()

@@ -51,7 +51,7 @@ type session struct {
 	dec    *hpack.Decoder
 	block  block
 	data   *state // of the DATA frame under way, or nil
-	closed error  // the peer broke a rule, see fail
+	closed error  // why the session has ended
 
 	table  map[uint32]*state
 	nextID uint32

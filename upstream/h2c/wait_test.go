@@ -5,6 +5,8 @@ import (
 	"io"
 	"net"
 	"strings"
+	"sync/atomic"
+	"syscall"
 	"testing"
 	"time"
 )
@@ -389,5 +391,83 @@ func TestWrite_Rounds(t *testing.T) {
 	s.Close()
 	c.Close()
 	<-stop
+	_ = far.Close()
+}
+
+// brittle is a connection that at some time cannot be written to any more.
+type brittle struct {
+	net.Conn
+	broken atomic.Bool
+}
+
+func (b *brittle) Write(p []byte) (int, error) {
+	if b.broken.Load() {
+		return 0, syscall.EPIPE
+	}
+	return b.Conn.Write(p)
+}
+
+// TestB56_GoAwayBehindAFailedWrite: a peer that left said before which requests
+// it has not processed, and that is read although writing fails.
+func TestB56_GoAwayBehindAFailedWrite(t *testing.T) {
+	near, far := net.Pipe()
+	nc := &brittle{Conn: near}
+	c, err := NewConn(nc, Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := newPeer(far)
+	if !p.greet() {
+		t.Fatal("no preface")
+	}
+	first, second := reserve(t, c), reserve(t, c)
+	done := make(chan error)
+	go func() { done <- first.Do(get("/")) }()
+	if _, ok := p.request(); !ok {
+		t.Fatal("no request")
+	}
+	eventually(t, "a writer at rest", func() bool {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		return !c.writing && len(c.ss.out) == 0
+	})
+	nc.broken.Store(true)
+	go func() { done <- second.Do(get("/")) }()
+	eventually(t, "the failed write", c.GoingAway)
+	if _, ok := c.Reserve(); ok || c.Available() != 0 {
+		t.Error("a broken connection gave a stream")
+	}
+	p.send(wire(nil).goAway(1, NoError).head(1, "200").dataEnd(1, "whole"))
+	for range 2 {
+		if err := <-done; err != nil {
+			if e := wantError(t, err, FaultGoAway); !e.Unprocessed {
+				t.Errorf("unexpected error; got %+v", e)
+			}
+		}
+	}
+	if got, err := readAll(first); err != nil || got != "whole" {
+		t.Errorf("unexpected answer; got %q, %v", got, err)
+	}
+	first.Close()
+	second.Close()
+	c.Close()
+	_ = far.Close()
+}
+
+// TestClose_FailedWrite: the connection ends also where the reader does not see
+// that it should.
+func TestClose_FailedWrite(t *testing.T) {
+	near, far := net.Pipe()
+	nc := &brittle{Conn: near}
+	nc.broken.Store(true)
+	c, err := NewConn(nc, Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, _, err = do(t, c, get("/"))
+	if e := wantError(t, err, FaultClosed); !e.Unprocessed || !errors.Is(e, syscall.EPIPE) {
+		t.Errorf("unexpected error; got %+v", e)
+	}
+	c.Close()
 	_ = far.Close()
 }

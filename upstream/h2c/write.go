@@ -17,7 +17,7 @@ const maxRounds = 4
 // of s. While it writes it lets go of the lock. Where somebody writes already
 // it leaves the work to him.
 func (c *Conn) writeLocked(s *Stream) {
-	if c.writing || len(c.ss.out) == 0 || c.dead != nil {
+	if c.writing || len(c.ss.out) == 0 || !c.writableLocked() {
 		return
 	}
 	c.writing = true
@@ -41,7 +41,7 @@ func (c *Conn) write() {
 // The reader must never write itself: where a peer does not read on until we
 // do, both would wait for ever.
 func (c *Conn) kickLocked() {
-	if !c.writing && len(c.ss.out) > 0 && c.dead == nil {
+	if !c.writing && len(c.ss.out) > 0 && c.writableLocked() {
 		c.writing = true
 		go c.flush()
 	}
@@ -49,7 +49,7 @@ func (c *Conn) kickLocked() {
 
 // drainLocked writes until nothing is queued; c.writing is set.
 func (c *Conn) drainLocked(s *Stream) {
-	for round := 0; len(c.ss.out) > 0 && c.dead == nil; round++ {
+	for round := 0; len(c.ss.out) > 0 && c.writableLocked(); round++ {
 		if s != nil && round == maxRounds {
 			go c.flush()
 			return
@@ -82,8 +82,10 @@ func (c *Conn) drainLocked(s *Stream) {
 			c.handOverLocked(out[n:])
 			return
 		default:
-			c.dieLocked(err)
-			c.wakeTouchedLocked()
+			// What the peer has said before, as which streams it has not
+			// processed, is still to be read.
+			c.broken = err
+			_ = c.nc.SetReadDeadline(time.Now().Add(aftermath)) // fails where the read does
 		}
 	}
 	c.writing = false
@@ -91,6 +93,8 @@ func (c *Conn) drainLocked(s *Stream) {
 		c.lastWordsLocked()
 	}
 }
+
+func (c *Conn) writableLocked() bool { return c.dead == nil && c.broken == nil }
 
 // handOverLocked leaves the rest of a write that took too long for its stream to
 // a goroutine of its own.
