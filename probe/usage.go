@@ -95,118 +95,135 @@ func (a *answer) read(src []byte, surface Surface) bool {
 	for w.next() {
 		switch string(w.name(&buf)) {
 		case "usage":
-			a.readUsage(w.val())
+			a.readUsage(&w)
 		case "error":
-			a.failed = a.failed || w.m.Kind == KindObject || w.m.Kind == KindString
+			a.failed = a.failed || w.kind() == '{' || w.kind() == '"'
 		case "object": // vLLM's flat error
-			a.failed = a.failed || string(w.val()) == `"error"`
+			a.failed = string(w.val()) == `"error"` || a.failed
 		case "type":
 			done, failed := endOf(surface, w.val())
 			a.done, a.failed = a.done || done, a.failed || failed
 		case "choices":
-			if w.m.Kind == KindArray {
-				a.readChoices(w.val())
-			}
+			a.readChoices(&w)
 		case "stop_reason", "status":
 			if surface == SurfaceMessages || surface == SurfaceResponses {
-				a.finish(w.val())
+				a.finish(&w)
 			}
 		case "delta", "message":
 			if surface == SurfaceMessages {
-				a.readNested(w.val())
+				a.readNested(&w)
 			}
 		case "response":
 			if surface == SurfaceResponses {
-				a.readNested(w.val())
+				a.readNested(&w)
 			}
 		case "meta_info":
 			if surface == SurfaceGenerate {
-				a.readUsage(w.val())
+				a.readUsage(&w)
 			}
 		}
 	}
 	return w.whole()
 }
 
-// readNested reads the answer inside an event of messages or responses.
-func (a *answer) readNested(src []byte) {
+// readNested reads the answer inside an event of messages or responses, the
+// present value of w.
+func (a *answer) readNested(w *walker) {
 	var buf [maxAnswerKey]byte
-	w := walk(src, '{', &a.tmp)
-	for w.next() {
-		switch string(w.name(&buf)) {
+	d := w.down('{')
+	for d.next() {
+		switch string(d.name(&buf)) {
 		case "usage":
-			a.readUsage(w.val())
+			a.readUsage(&d)
 		case "stop_reason", "status":
-			a.finish(w.val())
+			a.finish(&d)
 		}
 	}
+	w.up(&d)
 }
 
-// readChoices reads why the choices ended.
-func (a *answer) readChoices(src []byte) {
-	a.choices, a.empty = true, true
+// readChoices reads why the choices, the present value of w, ended.
+func (a *answer) readChoices(w *walker) {
 	var buf [maxAnswerKey]byte
-	w := walk(src, '[', &a.tmp)
-	for w.next() {
-		a.empty = false
-		c := walk(w.val(), '{', &a.tmp)
-		for c.next() {
-			if string(c.name(&buf)) == "finish_reason" {
-				a.finish(c.val())
+	list := w.down('[')
+	empty := true
+	for list.next() {
+		empty = false
+		choice := list.down('{')
+		for choice.next() {
+			if string(choice.name(&buf)) == "finish_reason" {
+				a.finish(&choice)
 			}
 		}
+		list.up(&choice)
+	}
+	w.up(&list)
+	if list.closed {
+		a.choices, a.empty = true, empty
 	}
 }
 
-// readUsage reads a usage object of any shape. Its numbers are non-negative
-// whole numbers or ignored.
-func (a *answer) readUsage(src []byte) {
+// readUsage reads a usage object of any shape, the present value of w. Its numbers
+// are non-negative whole numbers or ignored.
+func (a *answer) readUsage(w *walker) {
 	var buf [maxAnswerKey]byte
 	var u Usage
 	has := uint8(0)
-	set := func(w *walker, to *int64, bit uint8) {
-		n, ok, _ := ReadWhole(w.val(), w.m.Kind)
-		if ok && w.m.Kind == KindNumber && n >= 0 && n <= maxTokens {
-			*to = n
-			has |= bit
-		}
-	}
-	w := walk(src, '{', &a.tmp)
-	for w.next() {
-		switch string(w.name(&buf)) {
+	d := w.down('{')
+	for d.next() {
+		switch string(d.name(&buf)) {
 		case "prompt_tokens", "input_tokens":
-			set(&w, &u.PromptTokens, hasPrompt)
+			has |= d.tokens(&u.PromptTokens, hasPrompt)
 		case "completion_tokens", "output_tokens":
-			set(&w, &u.CompletionTokens, hasCompletion)
+			has |= d.tokens(&u.CompletionTokens, hasCompletion)
 		case "cached_tokens", "cache_read_input_tokens", "prompt_cache_hit_tokens":
-			set(&w, &u.CachedPromptTokens, hasCached)
+			has |= d.tokens(&u.CachedPromptTokens, hasCached)
 		case "prompt_tokens_details", "input_tokens_details":
-			d := walk(w.val(), '{', &a.tmp)
-			for d.next() {
-				if string(d.name(&buf)) == "cached_tokens" {
-					set(&d, &u.CachedPromptTokens, hasCached)
+			details := d.down('{')
+			for details.next() {
+				if string(details.name(&buf)) == "cached_tokens" {
+					has |= details.tokens(&u.CachedPromptTokens, hasCached)
 				}
 			}
+			d.up(&details)
 		case "finish_reason": // of meta_info
-			a.finish(w.val())
+			a.finish(&d)
 		}
 	}
+	w.up(&d)
 	a.merge(has, u)
 }
 
-// finish takes over a reason: a string, or an object whose type is one.
-func (a *answer) finish(val []byte) {
-	if len(val) > 0 && val[0] == '{' {
+// tokens reads the present value as a number of tokens. It returns bit, or 0 where
+// there is none.
+func (w *walker) tokens(to *int64, bit uint8) uint8 {
+	val := w.val()
+	if w.m.Kind != KindNumber {
+		return 0
+	}
+	n, ok, _ := ReadWhole(val, KindNumber)
+	if !ok || n < 0 || n > maxTokens {
+		return 0
+	}
+	*to = n
+	return bit
+}
+
+// finish takes over a reason, the present value of w: a string, or an object whose
+// type is one.
+func (a *answer) finish(w *walker) {
+	if w.kind() == '{' {
 		var buf [maxAnswerKey]byte
-		w := walk(val, '{', &a.tmp)
-		for w.next() {
-			if string(w.name(&buf)) == "type" {
-				a.finish(w.val())
+		d := w.down('{')
+		for d.next() {
+			if string(d.name(&buf)) == "type" && d.kind() == '"' {
+				a.finish(&d)
 			}
 		}
+		w.up(&d)
 		return
 	}
-	if len(val) > 2 && val[0] == '"' {
+	if val := w.val(); len(val) > 2 && val[0] == '"' {
 		a.usage.Finish = finishWord(val[1 : len(val)-1])
 	}
 }
