@@ -85,6 +85,7 @@ const (
 	FieldSamplingParams
 	FieldStreamOptions
 	FieldIncludeUsage
+	FieldRID
 	NumFields
 )
 
@@ -115,6 +116,7 @@ var fieldNames = [NumFields]string{
 	FieldSamplingParams:      "sampling_params",
 	FieldStreamOptions:       "stream_options",
 	FieldIncludeUsage:        "include_usage",
+	FieldRID:                 "rid",
 }
 
 // String returns the JSON key of f.

@@ -71,6 +71,8 @@ func fieldByName(name []byte) Field {
 		return FieldStreamOptions
 	case "include_usage":
 		return FieldIncludeUsage
+	case "rid":
+		return FieldRID
 	}
 	return FieldNone
 }
