@@ -83,14 +83,15 @@ type Pool struct {
 	// Aliases maps further names to one of Models; the worker gets the latter.
 	Aliases map[string]string `koanf:"aliases"`
 	// Engine is what the workers run: sglang, vllm or openai (anything else
-	// that speaks that API; the default).
+	// that speaks that API; the default). An sglang worker is told to stop a
+	// request whose client has left.
 	Engine string `koanf:"engine"`
 	// Balance is how a worker is chosen: least_requests (fewest in flight; the
 	// default), round_robin or random.
 	Balance string `koanf:"balance"`
 	// Protocol is what workers are spoken to in: auto (h2c where a worker speaks
 	// it, which is looked at when it joins and when it comes back, else HTTP/1.1;
-	// the default), http1 or h2c.
+	// the default), http1 or h2c. https workers are spoken to in HTTP/1.1.
 	Protocol string `koanf:"protocol"`
 	// Workers are the engines, at least one.
 	Workers []Worker `koanf:"workers"`
@@ -104,11 +105,15 @@ type Pool struct {
 	Retry Retry `koanf:"retry"`
 	// Limits bound the requests under way.
 	Limits Limits `koanf:"limits"`
+	// TLS says how the workers with https URLs are spoken to.
+	TLS TLS `koanf:"tls"`
+	// Headers edits the header of what is sent to the workers.
+	Headers Headers `koanf:"headers"`
 }
 
 // Worker is one engine.
 type Worker struct {
-	// URL is http://host:port, without a path.
+	// URL is http://host:port or https://host:port, without a path.
 	URL string `koanf:"url"`
 }
 
@@ -187,6 +192,33 @@ type Limits struct {
 	QueueTimeout time.Duration `koanf:"queue_timeout"`
 }
 
+// TLS says how workers with https URLs are spoken to: with TLS 1.2 or later, and
+// never without a check of the worker's certificate. Files are PEM, at most
+// 1 MiB, and are read at the start.
+type TLS struct {
+	// CA is a file with the certificates that a worker's must be signed by.
+	// Without it, those of the system.
+	CA string `koanf:"ca"`
+	// ServerName is the name or IP address that a worker's certificate must be
+	// for. Without it, the host of the worker's URL.
+	ServerName string `koanf:"server_name"`
+	// Cert and Key are the files of the certificate that the router shows to
+	// workers that ask for one, and of its private key.
+	Cert string `koanf:"cert"`
+	Key  string `koanf:"key"`
+}
+
+// Headers edits the header of all that is sent to the workers of a pool,
+// requests and probes, after the client's fields and the router's own.
+type Headers struct {
+	// Set adds fields by name. Fields of the same name, in any case, are
+	// replaced. A value is a string, {env: NAME} or {file: path}, read at the
+	// start; one line end at the end of a file is left out.
+	Set map[string]Secret `koanf:"set"`
+	// Remove are the names of fields that are left out, in any case.
+	Remove []string `koanf:"remove"`
+}
+
 // Log is the router's own log and the access log, both on standard error.
 type Log struct {
 	// Level is the least important thing to log: debug, info, warn or error.
@@ -213,7 +245,9 @@ func (c *Config) Origin(path string) Origin { return c.origins[path].origin }
 
 // Hash returns a SHA-256 of the effective configuration, in hexadecimal: equal
 // for equal values, wherever they were set and however they were written. It
-// compares routers of one version; another version may have other keys.
+// compares routers of one version; another version may have other keys. Secrets
+// and the content of files take no part, so that a hash that is shown tells
+// nothing of them: equal hashes do not mean equal keys.
 func (c *Config) Hash() string {
 	text, err := json.Marshal(c)
 	if err != nil {

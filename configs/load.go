@@ -25,6 +25,7 @@ type Options struct {
 	// in upper case with one _ for each run of other characters than letters
 	// and digits. A value is written as in Override. An unknown name with this
 	// prefix is a fault, but for the variables of Kubernetes' service links.
+	// Secrets that name a variable are taken from here, too.
 	Env []string
 	// Flags are set last, in order.
 	Flags []Override
@@ -34,7 +35,7 @@ type Options struct {
 // everything that is wrong. Load keeps no state: it may be called again, also
 // at the same time, and reads everything anew.
 func Load(o Options) (*Config, error) {
-	l := loader{k: koanf.New(delim), origins: origins{}}
+	l := loader{k: koanf.New(delim), origins: origins{}, env: o.Env}
 	for i, name := range o.Files {
 		l.file(Origin{Name: name, rank: i})
 	}
@@ -58,13 +59,14 @@ type loader struct {
 	k       *koanf.Koanf
 	origins origins
 	faults  Faults
+	env     []string
 	// partial is true when a file could not be read at all. What is missing
 	// then, or unknown, may well stand in that file and is not a fault.
 	partial bool
 }
 
 func (l *loader) file(origin Origin) {
-	p := &parser{format: formatOf(origin.Name), origin: origin, origins: l.origins, faults: &l.faults}
+	p := &parser{format: formatOf(origin.Name), origin: origin, origins: l.origins, faults: &l.faults, env: l.env}
 	if err := l.k.Load(fileProvider(origin.Name), p); err != nil {
 		l.faults.add(origin, "", err.Error())
 	}
@@ -89,7 +91,7 @@ func (l *loader) settings(settings []setting, env bool) {
 			continue
 		}
 		setBy[t.path] = s.origin.Name
-		r := reader{origins: l.origins, faults: &l.faults}
+		r := reader{origins: l.origins, faults: &l.faults, env: l.env}
 		n := s.node(t.typ, t.path, &l.faults)
 		if n == nil {
 			continue

@@ -297,6 +297,8 @@ func (s *setting) node(t reflect.Type, path string, faults *Faults) *node {
 	switch {
 	case t == durationType, t == bytesType:
 		return n
+	case t == secretType && strings.HasPrefix(s.text, "{"):
+		return parseJSONText(s.text, s.origin, path, faults)
 	case t.Kind() == reflect.Bool && (s.text == "true" || s.text == "false"):
 		n.kind, n.value = kindBool, s.text == "true"
 	case t.Kind() == reflect.Int:

@@ -40,6 +40,8 @@ type reader struct {
 	// origins gets the place of every value that was read.
 	origins origins
 	faults  *Faults
+	// env is the environment that secrets are taken from.
+	env []string
 }
 
 // value returns n as koanf shall hold it: string, bool, int, time.Duration or
@@ -57,6 +59,8 @@ func (r *reader) value(n *node, t reflect.Type, path string) (v any, ok bool) {
 		return r.duration(n, path)
 	case t == bytesType:
 		return r.size(n, path)
+	case t == secretType:
+		return r.secret(n, path)
 	}
 	switch t.Kind() {
 	case reflect.Pointer:
@@ -126,6 +130,9 @@ func unknownKey(key string, fields []field) string {
 }
 
 func (r *reader) mapping(n *node, t reflect.Type, path string) (any, bool) {
+	if n.kind != kindMap && t.Elem() == secretType {
+		return r.fail(n, path, "must be a mapping") // what it is may be a secret
+	}
 	if n.kind != kindMap {
 		return r.fail(n, path, "must be a mapping, got "+n.describe())
 	}

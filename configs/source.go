@@ -46,6 +46,7 @@ type parser struct {
 	origin  Origin // of the file
 	origins origins
 	faults  *Faults
+	env     []string // for secrets
 	// read is false when nothing of the file could be used.
 	read bool
 }
@@ -54,7 +55,7 @@ type parser struct {
 func (p *parser) Unmarshal(data []byte) (map[string]any, error) {
 	p.read = false
 	if root := p.node(data); root != nil {
-		r := reader{origins: p.origins, faults: p.faults}
+		r := reader{origins: p.origins, faults: p.faults, env: p.env}
 		if v, ok := r.value(root, configType, ""); ok {
 			m, _ := v.(map[string]any)
 			p.read = true
@@ -98,6 +99,8 @@ func written(v any) any {
 		return v.String()
 	case Bytes:
 		return v.String()
+	case Secret:
+		return redacted
 	case map[string]any:
 		out := make(map[string]any, len(v))
 		for key, value := range v {

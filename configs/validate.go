@@ -200,6 +200,8 @@ func (v *validator) pools(pools []Pool) {
 			catchAll = path
 		}
 		v.workers(p.Workers, path+".workers")
+		v.tls(p, path)
+		v.headers(&p.Headers, path+".headers")
 		v.failures(p, path)
 	}
 }
@@ -301,23 +303,20 @@ func (v *validator) workers(workers []Worker, path string) {
 // workerHost returns the host and port of a worker's URL, in lower case, or
 // what is wrong with it.
 func workerHost(raw string) (host, msg string) {
-	const form = "must be http://host:port"
+	const form = "must be http://host:port or https://host:port"
 	if raw == "" {
 		return "", "must be set"
 	}
 	if strings.Contains(raw, "@") {
 		return "", form + " without a user or password" // which are not echoed
 	}
-	scheme, rest, ok := strings.Cut(raw, "://")
+	_, rest, ok := strings.Cut(raw, "://")
 	if !ok {
 		return "", form + ", got " + quote(raw) + ": put http:// before it"
 	}
-	if strings.EqualFold(scheme, "https") {
-		return "", form + ", got " + quote(raw) + ": TLS to workers is not supported"
-	}
 	u, err := url.Parse(raw)
 	switch {
-	case err != nil || u.Scheme != "http" || u.Hostname() == "":
+	case err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Hostname() == "":
 		return "", form + ", got " + quote(raw)
 	case u.Host != rest:
 		return "", form + " and nothing after it, got " + quote(raw)

@@ -145,20 +145,20 @@ func TestValidateWorkers(t *testing.T) {
 		`pools[0].workers[2].url: "http://H:1" is the url of pools[0].workers[0], too`)
 	f(func(c *Config) { c.Pools[1].Workers = []Worker{{"http://h:1"}} }) // two pools may share a worker
 	worker("", "pools[0].workers[0].url: must be set")
-	worker("10.0.0.1:80", `pools[0].workers[0].url: must be http://host:port, got "10.0.0.1:80": put http:// before it`)
-	worker("https://h:1", `pools[0].workers[0].url: must be http://host:port, got "https://h:1": TLS to workers is not supported`)
-	worker("ftp://h:1", `pools[0].workers[0].url: must be http://host:port, got "ftp://h:1"`)
-	worker("http://:1", `pools[0].workers[0].url: must be http://host:port, got "http://:1"`)
-	worker("http://h:x", `pools[0].workers[0].url: must be http://host:port, got "http://h:x"`)
-	worker("http://h h:1", `pools[0].workers[0].url: must be http://host:port, got "http://h h:1"`)
-	worker("http://h", `pools[0].workers[0].url: must be http://host:port with a port from 1 to 65535, got "http://h"`)
-	worker("http://h:0", `pools[0].workers[0].url: must be http://host:port with a port from 1 to 65535, got "http://h:0"`)
-	worker("http://h:65536", `pools[0].workers[0].url: must be http://host:port with a port from 1 to 65535, got "http://h:65536"`)
+	worker("10.0.0.1:80", `pools[0].workers[0].url: must be http://host:port or https://host:port, got "10.0.0.1:80": put http:// before it`)
+	f(func(c *Config) { c.Pools[0].Workers = []Worker{{"https://h:1"}, {"HTTPS://g:1"}} })
+	worker("ftp://h:1", `pools[0].workers[0].url: must be http://host:port or https://host:port, got "ftp://h:1"`)
+	worker("http://:1", `pools[0].workers[0].url: must be http://host:port or https://host:port, got "http://:1"`)
+	worker("http://h:x", `pools[0].workers[0].url: must be http://host:port or https://host:port, got "http://h:x"`)
+	worker("http://h h:1", `pools[0].workers[0].url: must be http://host:port or https://host:port, got "http://h h:1"`)
+	worker("http://h", `pools[0].workers[0].url: must be http://host:port or https://host:port with a port from 1 to 65535, got "http://h"`)
+	worker("http://h:0", `pools[0].workers[0].url: must be http://host:port or https://host:port with a port from 1 to 65535, got "http://h:0"`)
+	worker("http://h:65536", `pools[0].workers[0].url: must be http://host:port or https://host:port with a port from 1 to 65535, got "http://h:65536"`)
 	for _, url := range []string{"http://user:secret@h:1", "https://user:secret@h:1", "user:secret@h:1", "http://user:secret@h:x"} {
-		worker(url, "pools[0].workers[0].url: must be http://host:port without a user or password")
+		worker(url, "pools[0].workers[0].url: must be http://host:port or https://host:port without a user or password")
 	}
 	for _, rest := range []string{"/", "/v1", "?x", "#x"} {
-		worker("http://h:1"+rest, `pools[0].workers[0].url: must be http://host:port and nothing after it, got "http://h:1`+rest+`"`)
+		worker("http://h:1"+rest, `pools[0].workers[0].url: must be http://host:port or https://host:port and nothing after it, got "http://h:1`+rest+`"`)
 	}
 }
 

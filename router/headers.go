@@ -54,7 +54,8 @@ func plainID(id []byte) bool {
 }
 
 // workerFields fills q.fields with what goes to the worker: the client's
-// end-to-end fields and what the router adds. They alias the request's memory.
+// end-to-end fields and what the router adds, as the pool edits them. They alias
+// the request's memory and the pool's.
 //
 // Fields that the client's Connection field names go first, before the
 // router's own are added, so that a client cannot remove those
@@ -94,6 +95,7 @@ func (q *request) workerFields() {
 	if !hasProto {
 		q.fields = append(q.fields, h1.Field{Name: nameForwardedProto, Value: protoHTTP})
 	}
+	q.fields = q.pool.up.EditFields(q.fields)
 }
 
 func appendIP(dst []byte, a net.Addr) []byte {

@@ -101,6 +101,12 @@ func (r *Router) writeMetrics(w io.Writer) {
 		metrics.WriteGaugeUint64(w, "sluice_queue_length"+pool, uint64(p.up.Queued()))
 		metrics.WriteCounterUint64(w, "sluice_queue_full_total"+pool, p.up.Full())
 		metrics.WriteCounterUint64(w, "sluice_queue_timeouts_total"+pool, p.up.Late())
+		if p.aborts {
+			sent, failed, dropped := p.up.Aborts()
+			metrics.WriteCounterUint64(w, "sluice_aborts_sent_total"+pool, sent)
+			metrics.WriteCounterUint64(w, "sluice_aborts_failed_total"+pool, failed)
+			metrics.WriteCounterUint64(w, "sluice_aborts_dropped_total"+pool, dropped)
+		}
 		for _, wk := range p.up.Workers() {
 			open, idle := wk.Connections()
 			labels := fmt.Sprintf("{pool=%q,worker=%q}", p.up.Name(), wk.URL())

@@ -62,6 +62,7 @@ type request struct {
 	segments  [][]byte
 	up        upstream.Request
 	exchange  upstream.Exchange
+	rid       []byte // the engine's id of the request, a JSON string; may be empty
 	tries     int
 	reported  bool // the pool knows how q.worker did
 	armed     bool // the client's connection holds something to cancel
@@ -268,6 +269,7 @@ func (q *request) splice() {
 // answer.
 func (q *request) forward() {
 	q.workerFields()
+	q.noteRID()
 	q.up = upstream.Request{
 		Method: q.ctx.Method(),
 		Target: q.ctx.Request.Header.RequestURI(),
@@ -474,6 +476,7 @@ func (q *request) finish(status int, code errorCode) {
 			q.report(upstream.Neutral)
 		}
 		q.exchange.Close()
+		q.abandon()
 		q.worker.Release()
 	}
 	q.account(status, code)
@@ -516,6 +519,7 @@ func (q *request) recycle() {
 		forwarded:  q.forwarded[:0],
 		model:      q.model[:0],
 		fields:     q.fields[:0],
+		rid:        q.rid[:0],
 		segments:   q.segments[:0],
 		key:        upstream.Key{Blocks: q.key.Blocks[:0]},
 		ticket:     q.ticket,

@@ -2,6 +2,8 @@ package router
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 	"time"
 
 	"github.com/VictoriaMetrics/metrics"
@@ -10,6 +12,7 @@ import (
 	"sluice/policy"
 	"sluice/probe"
 	"sluice/upstream"
+	"sluice/upstream/h1"
 )
 
 // maxModelName bounds the name of a model in bytes.
@@ -39,6 +42,7 @@ type pool struct {
 	up        *upstream.Pool
 	series    [probe.NumSurfaces]*series
 	queueWait *metrics.PrometheusHistogram
+	aborts    bool // its workers can be told to stop a request
 }
 
 // target is where a model name leads.
@@ -81,6 +85,10 @@ func newSnapshot(cfg *configs.Config, m *metricSet) (*snapshot, error) {
 }
 
 func (s *snapshot) addPool(cfg *configs.Pool, m *metricSet) error {
+	secure, err := cfg.TLS.ClientConfig()
+	if err != nil {
+		return fmt.Errorf("pool %q: tls: %w", cfg.Name, err)
+	}
 	spec := upstream.PoolSpec{
 		Name:     cfg.Name,
 		Balance:  cfg.Balance,
@@ -95,6 +103,9 @@ func (s *snapshot) addPool(cfg *configs.Pool, m *metricSet) error {
 			Queue:        cfg.Limits.MaxQueue,
 			QueueTimeout: cfg.Limits.QueueTimeout,
 		},
+		TLS:       secure,
+		Fields:    fieldEdits(&cfg.Headers),
+		AbortPath: abortTarget(cfg.Engine),
 	}
 	for _, w := range cfg.Workers {
 		spec.Workers = append(spec.Workers, upstream.WorkerSpec{URL: w.URL})
@@ -103,7 +114,7 @@ func (s *snapshot) addPool(cfg *configs.Pool, m *metricSet) error {
 	if err != nil {
 		return err
 	}
-	p := &pool{up: up, queueWait: m.queueWait(cfg.Name)}
+	p := &pool{up: up, queueWait: m.queueWait(cfg.Name), aborts: spec.AbortPath != ""}
 	for i := range p.series {
 		p.series[i] = m.series(probe.Surface(i), cfg.Name)
 	}
@@ -122,6 +133,19 @@ func (s *snapshot) addPool(cfg *configs.Pool, m *metricSet) error {
 		s.models[alias] = &target{pool: p, name: []byte(name), literal: lit}
 	}
 	return nil
+}
+
+// fieldEdits returns the edits of the header that a pool makes, in the order of
+// the names.
+func fieldEdits(h *configs.Headers) upstream.FieldEdits {
+	var e upstream.FieldEdits
+	for _, name := range slices.Sorted(maps.Keys(h.Set)) {
+		e.Set = append(e.Set, h1.Field{Name: []byte(name), Value: []byte(h.Set[name])})
+	}
+	for _, name := range h.Remove {
+		e.Remove = append(e.Remove, []byte(name))
+	}
+	return e
 }
 
 // canServe reports whether any pool has a worker that may be chosen.

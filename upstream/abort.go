@@ -102,6 +102,7 @@ func (p *Pool) sendAborts(ctx context.Context) {
 // fault for traffic: it may never have known the request.
 func (p *Pool) sendAbort(x *Exchange, a abort) bool {
 	defer x.Close()
+	a.worker.side.h2.Store(a.worker.h2.Load())
 	err := x.Do(a.worker.side, &Request{
 		Method: []byte("POST"),
 		Target: []byte(p.aborts.path),
