@@ -1,0 +1,191 @@
+package router
+
+import (
+	"errors"
+	"net"
+	"strconv"
+	"time"
+
+	"github.com/valyala/fasthttp"
+
+	"sluice/upstream"
+	"sluice/upstream/gone"
+)
+
+// forward sends the request to a worker, and to another one where the pool
+// allows it and no byte of an answer has reached the client, and turns to the
+// answer.
+func (q *request) forward() {
+	q.workerFields()
+	q.noteRID()
+	q.up = upstream.Request{
+		Method: q.ctx.Method(),
+		Target: q.ctx.Request.Header.RequestURI(),
+		Fields: q.fields,
+		Body:   q.segments,
+		Length: -1,
+	}
+	if q.hasBody {
+		q.up.Length = 0
+		for _, s := range q.segments {
+			q.up.Length += int64(len(s))
+		}
+	}
+	var err error
+	if q.worker, err = q.acquire(); err != nil {
+		q.turnAway(err)
+		return
+	}
+	q.arm(&q.exchange)
+	for q.tries = 1; ; q.tries++ {
+		if q.mustStop() {
+			q.exchange.Cancel()
+		}
+		next, err := q.try()
+		if next == nil {
+			if err != nil {
+				q.fail(err)
+				return
+			}
+			q.releaseBody()
+			q.relay()
+			return
+		}
+		// Close forgets a Cancel, but what called for it is known by then.
+		q.exchange.Close()
+		q.worker.Release()
+		q.worker = next
+	}
+}
+
+// acquire takes a worker, and waits for one where all are full.
+func (q *request) acquire() (*upstream.Worker, error) {
+	up := q.pool.up
+	w, err := up.Acquire(q.affinityKey())
+	if !errors.Is(err, upstream.ErrFull) {
+		return w, err
+	}
+	q.ticket.Prepare()
+	q.arm(&q.ticket)
+	if q.mustStop() {
+		q.ticket.Cancel()
+	}
+	start := time.Now()
+	w, err = up.Wait(&q.ticket, &q.key)
+	q.queued = time.Since(start)
+	q.pool.queueWait.Update(q.queued.Seconds())
+	return w, err
+}
+
+// turnAway answers a request that got no worker.
+func (q *request) turnAway(err error) {
+	switch {
+	case errors.Is(err, upstream.ErrCanceled):
+		q.interrupted()
+		return
+	case errors.Is(err, upstream.ErrNoWorkers):
+		q.ctx.Response.Header.Set(fasthttp.HeaderRetryAfter, "1")
+		q.outcome = outcomeUpstreamError
+		q.refuse(fasthttp.StatusServiceUnavailable, codeNoWorkers, "no worker for the model is well", "")
+		return
+	}
+	q.ctx.Response.Header.Set(fasthttp.HeaderRetryAfter, strconv.Itoa(q.pool.up.RetryAfter()))
+	q.outcome = outcomeOverloaded
+	q.refuse(fasthttp.StatusServiceUnavailable, codeOverloaded, "the model is overloaded; try again later", "")
+}
+
+// arm has c canceled when the client leaves.
+func (q *request) arm(c gone.Canceler) {
+	if q.client != nil {
+		q.client.Arm(c)
+		q.armed = true
+	}
+}
+
+// mustStop reports that the client has left, or that the drain is over.
+func (q *request) mustStop() bool {
+	return q.router.cutting.Load() || (q.client != nil && q.client.Gone())
+}
+
+// try sends the request to q.worker. next is the worker to send it to again,
+// if the answer is none that should be relayed.
+func (q *request) try() (next *upstream.Worker, failed *upstream.Error) {
+	up := q.pool.up
+	err := q.exchange.Do(q.worker, &q.up)
+	if err == nil {
+		if !upstream.RetryStatus(q.exchange.Status()) {
+			return nil, nil
+		}
+		if next = up.Retry(q.tries+1, q.worker, &q.key); next != nil {
+			q.report(upstream.StatusOutcome(q.exchange.Status()))
+		}
+		return next, nil
+	}
+	failed = upstreamError(err)
+	q.report(failed.Outcome())
+	if failed.Retriable() && !q.mustStop() {
+		next = up.Retry(q.tries+1, q.worker, &q.key)
+	}
+	q.reported = next == nil
+	return next, failed
+}
+
+// upstreamError returns the error of an exchange, which is always one of
+// upstream's. It stands alone because errors.As makes its target escape.
+func upstreamError(err error) *upstream.Error {
+	var e *upstream.Error
+	if !errors.As(err, &e) {
+		panic("BUG: an exchange failed without an upstream.Error: " + err.Error())
+	}
+	return e
+}
+
+// report tells the pool of q.worker.
+func (q *request) report(o upstream.Outcome) {
+	q.pool.up.Report(q.worker, o)
+	q.reported = o != upstream.Began
+}
+
+// fail answers a request whose exchange failed before a byte reached the
+// client.
+func (q *request) fail(e *upstream.Error) {
+	q.fault = e
+	switch {
+	case e.Fault == upstream.FaultCanceled:
+		q.interrupted()
+	case e.Fault.Timeout():
+		q.outcome = outcomeUpstreamTimeout
+		q.refuse(fasthttp.StatusGatewayTimeout, codeTimeout, "the model did not answer in time", "")
+	case e.Fault == upstream.FaultIncomplete:
+		q.outcome = outcomeUpstreamBroken
+		q.refuse(fasthttp.StatusBadGateway, codeBodyIncomplete, "the model's answer ended too early", "")
+	default:
+		q.outcome = outcomeUpstreamError
+		q.refuse(fasthttp.StatusBadGateway, codeUnreachable, "the model cannot be reached", "")
+	}
+}
+
+// statusClientGone is what a request is recorded as whose client left before
+// it was answered (nginx's 499). It is never sent.
+const statusClientGone = 499
+
+// interrupted ends a request that was canceled before its answer began: its
+// client has left, or the drain is over.
+func (q *request) interrupted() {
+	if q.client != nil && q.client.Gone() {
+		q.canceled()
+		return
+	}
+	q.outcome = outcomeCut
+	q.ctx.SetConnectionClose()
+	q.refuse(fasthttp.StatusServiceUnavailable, codeNoWorkers, "the router is shutting down", "")
+}
+
+// canceled ends a request without an answer: to a client that closed only its
+// sending side, an empty one would look like success.
+func (q *request) canceled() {
+	q.ctx.HijackSetNoResponse(true)
+	q.ctx.Hijack(func(net.Conn) {}) // fasthttp closes the connection after it
+	q.outcome = outcomeClientGone
+	q.finish(statusClientGone, "")
+}
