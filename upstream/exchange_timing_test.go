@@ -1,6 +1,7 @@
 package upstream
 
 import (
+	"crypto/tls"
 	"io"
 	"net"
 	"strings"
@@ -10,13 +11,17 @@ import (
 	"sluice/upstream/h1"
 )
 
-// answerer serves connections that answer r, again and again, without an
-// allocation.
-func answerer(tb testing.TB, r *Request, answer string) string {
+// answerer serves connections, with TLS where c is not nil, that answer r, again
+// and again, without an allocation of its own.
+func answerer(tb testing.TB, r *Request, answer string, c *tls.Config) string {
 	tb.Helper()
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		tb.Fatal(err)
+	}
+	scheme := "http://"
+	if c != nil {
+		ln, scheme = tls.NewListener(ln, c), "https://"
 	}
 	host := ln.Addr().String()
 	length := len(h1.AppendRequest(nil, r.Method, r.Target, []byte(host), r.Fields, r.Length)) + int(r.Length)
@@ -43,15 +48,20 @@ func answerer(tb testing.TB, r *Request, answer string) string {
 		}
 	}()
 	tb.Cleanup(func() { _ = ln.Close(); <-done })
-	return "http://" + host
+	return scheme + host
 }
 
 // warm returns a function that runs one exchange over a connection that is
 // open already.
 func warm(tb testing.TB, r *Request, answer string) func() {
 	tb.Helper()
+	return warmAt(tb, answerer(tb, r, answer, nil), nil, r)
+}
+
+func warmAt(tb testing.TB, url string, c *tls.Config, r *Request) func() {
+	tb.Helper()
 	limits := Timeouts{Connect: time.Second, FirstByte: time.Hour, BetweenEvents: time.Minute, Total: 2 * time.Hour}
-	p, err := NewPool(PoolSpec{Name: "warm", Workers: []WorkerSpec{{URL: answerer(tb, r, answer)}}, Balance: LeastRequests, Timeouts: limits})
+	p, err := NewPool(PoolSpec{Name: "warm", Workers: []WorkerSpec{{URL: url}}, Balance: LeastRequests, Timeouts: limits, TLS: c})
 	if err != nil {
 		tb.Fatal(err)
 	}
@@ -73,14 +83,20 @@ func warm(tb testing.TB, r *Request, answer string) func() {
 
 func BenchmarkExchange(b *testing.B) {
 	answer := "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 1000\r\n\r\n" + strings.Repeat("x", 1000)
+	ca := newAuthority(b)
+	server := &tls.Config{Certificates: []tls.Certificate{ca.issue("127.0.0.1")}}
 	for name, size := range map[string]int{"1KiB": 1 << 10, "16KiB": 16 << 10, "1MiB": 1 << 20} {
-		b.Run(name, func(b *testing.B) {
-			run := warm(b, post(strings.Repeat("x", size)), answer)
-			b.ReportAllocs()
-			b.SetBytes(int64(size + len(answer)))
-			for b.Loop() {
-				run()
-			}
-		})
+		r := post(strings.Repeat("x", size))
+		run := func(name string, once func()) {
+			b.Run(name, func(b *testing.B) {
+				b.ReportAllocs()
+				b.SetBytes(int64(size + len(answer)))
+				for b.Loop() {
+					once()
+				}
+			})
+		}
+		run(name, warm(b, r, answer))
+		run(name+"/TLS", warmAt(b, answerer(b, r, answer, server), &tls.Config{RootCAs: ca.pool}, r))
 	}
 }

@@ -27,13 +27,13 @@ import (
 
 // authority signs certificates for one test.
 type authority struct {
-	t    *testing.T
+	t    testing.TB
 	cert *x509.Certificate
 	key  *ecdsa.PrivateKey
 	pool *x509.CertPool
 }
 
-func newAuthority(t *testing.T) *authority {
+func newAuthority(t testing.TB) *authority {
 	t.Helper()
 	a := &authority{t: t, pool: x509.NewCertPool()}
 	tmpl := &x509.Certificate{
