@@ -148,7 +148,7 @@ func nextRune(b []byte) (rune, int) {
 		if r < 0xD800 || r > 0xDFFF {
 			return r, 6
 		}
-		if r < 0xDC00 && escapeLen(b[6:]) == 6 {
+		if r < 0xDC00 && len(b) >= 12 && b[6] == '\\' && escapeLen(b[6:]) == 6 {
 			if low := hexRune(b[6:]); low >= 0xDC00 && low <= 0xDFFF {
 				return 0x10000 + (r-0xD800)<<10 + (low - 0xDC00), 12
 			}

@@ -309,6 +309,7 @@ func TestB25_LoneSurrogates(t *testing.T) {
 	f(`"\ud83d\ude00"`, "😀")
 	f(`"\ude00\ud83d"`, "\uFFFD\uFFFD")
 	f(`"\ud83d\n"`, "\uFFFD\n")
+	f(`"\ud8000udC00"`, "\uFFFD0udC00")
 	f(`"a\"b\\c\/d\b\f\n\r\t\u00e9é"`, "a\"b\\c/d\b\f\n\r\téé")
 }
 

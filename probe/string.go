@@ -129,8 +129,8 @@ func load64(b []byte) uint64 {
 		uint64(b[4])<<32 | uint64(b[5])<<40 | uint64(b[6])<<48 | uint64(b[7])<<56
 }
 
-// escapeLen returns the length of the escape at the start of b, a backslash, or
-// 0 if it is none of RFC 8259.
+// escapeLen returns the length of the escape at the start of b, which must be a
+// backslash, or 0 if it is none of RFC 8259.
 func escapeLen(b []byte) int {
 	if len(b) < 2 {
 		return 0
