@@ -29,7 +29,9 @@ var chaosTime = flag.Duration("chaos", 2*time.Second, "how long TestChaos lasts"
 
 // moods are what a worker may be like for a while.
 var moods = []sim.Options{
-	{}, {}, {},
+	{},
+	{},
+	{},
 	{Pace: 5 * time.Millisecond},
 	{Fail: sim.Failure{Kind: sim.FailReset}},
 	{Fail: sim.Failure{Kind: sim.FailCut, After: 2}},

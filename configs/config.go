@@ -87,8 +87,17 @@ type Pool struct {
 	// request whose client has left.
 	Engine string `koanf:"engine"`
 	// Balance is how a worker is chosen: least_requests (fewest in flight; the
-	// default), round_robin or random.
+	// default), round_robin, random, power_of_two, consistent_hash (by the session
+	// that the header x-session-id or x-smg-routing-key names) or prefix_aware
+	// (where the longest beginning of the conversation was served last; a session
+	// comes first).
 	Balance string `koanf:"balance"`
+	// LoadFactor is how many times its share of the requests under way a worker
+	// may have, 1 to 100, before consistent_hash and prefix_aware send requests
+	// elsewhere. Default 1.25.
+	LoadFactor float64 `koanf:"load_factor"`
+	// Prefix is what prefix_aware remembers.
+	Prefix Prefix `koanf:"prefix"`
 	// Protocol is what workers are spoken to in: auto (h2c where a worker speaks
 	// it, which is looked at when it joins and when it comes back, else HTTP/1.1;
 	// the default), http1 or h2c. https workers are spoken to in HTTP/1.1.
@@ -111,8 +120,21 @@ type Pool struct {
 	Headers Headers `koanf:"headers"`
 }
 
+// Prefix is what prefix_aware remembers of conversations.
+type Prefix struct {
+	// MaxBytes bounds the memory, 64KiB to 16GiB, 8 bytes for each block.
+	// Default 16MiB.
+	MaxBytes Bytes `koanf:"max_bytes"`
+	// Block is how many bytes of a conversation are compared at once, 64 to
+	// 65536; it doubles every 32 blocks. Default 512.
+	Block Bytes `koanf:"block"`
+}
+
 // Worker is one engine.
 type Worker struct {
+	// Weight is the worker's share of the requests relative to that of others,
+	// 1 to 1000. Zero, the default, is 1.
+	Weight int `koanf:"weight"`
 	// URL is http://host:port or https://host:port, without a path.
 	URL string `koanf:"url"`
 }

@@ -34,9 +34,11 @@ func Default() *Config {
 // every engine understands.
 func DefaultPool() Pool {
 	return Pool{
-		Engine:   "openai",
-		Balance:  "least_requests",
-		Protocol: "auto",
+		Engine:     "openai",
+		Balance:    "least_requests",
+		Protocol:   "auto",
+		LoadFactor: 1.25,
+		Prefix:     Prefix{MaxBytes: 16 << 20, Block: 512},
 		Timeouts: Timeouts{
 			Connect:       2 * time.Second,
 			FirstByte:     300 * time.Second,

@@ -200,7 +200,7 @@ pools:
 		`a.yaml:2:18: server.listen: must be host:port, such as 127.0.0.1:30000 or :30000, got "nowhere"`,
 		`a.yaml:2:34: server.drain: must be a duration, got 30: add a unit, such as 30s`,
 		`a.yaml:2:38: server.bogus: unknown key; expected one of listen, admin_listen, max_body, drain, read_timeout, idle_timeout, write_timeout, drain_delay, passthrough_paths`,
-		`a.yaml:6:14: pools[0].balance: must be one of least_requests, round_robin, random, got "rnd"`,
+		`a.yaml:6:14: pools[0].balance: must be one of least_requests, round_robin, random, power_of_two, consistent_hash, prefix_aware, got "rnd"`,
 		`a.yaml:7:14: pools[0].workers: must be a list, got 5`,
 		`a.yaml:8:5: pools[1].workers: must hold at least one worker`,
 		`a.yaml:8:11: pools[1].name: "a" is the name of pools[0], too`,

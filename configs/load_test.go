@@ -59,12 +59,13 @@ func TestLoadDefaultsOfAPool(t *testing.T) {
 	inDir(t, "a.yaml", onePool+`    timeouts: {connect: 0s, total: 5m}`)
 	c := mustLoad(t, Options{Files: []string{"a.yaml"}})
 	want := Pool{
-		Name:     "llama",
-		Models:   []string{"m"},
-		Engine:   "openai",
-		Balance:  "least_requests",
-		Protocol: "auto",
-		Workers:  []Worker{{URL: "http://10.0.0.1:80"}},
+		Name:       "llama",
+		Models:     []string{"m"},
+		Engine:     "openai",
+		Balance:    "least_requests",
+		Protocol:   "auto",
+		LoadFactor: 1.25, Prefix: Prefix{MaxBytes: 16 << 20, Block: 512},
+		Workers: []Worker{{URL: "http://10.0.0.1:80"}},
 		Timeouts: Timeouts{
 			FirstByte: 300 * time.Second, BetweenEvents: time.Minute, Total: 5 * time.Minute,
 		},

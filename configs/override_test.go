@@ -44,9 +44,9 @@ func TestB80_EnvSetsKeys(t *testing.T) {
 	f("SLUICE_POOLS__QWEN__TIMEOUTS__TOTAL=1s", func(c *Config) any { return c.Pools[1].Timeouts.Total }, time.Second)
 	f("SLUICE_POOLS__QWEN__TIMEOUTS__TOTAL=1s", func(c *Config) any { return c.Pools[1].Timeouts.Connect }, 2*time.Second)
 	f("SLUICE_POOLS__QWEN__MODELS=a/b,c", func(c *Config) any { return c.Pools[1].Models }, []string{"a/b", "c"})
-	f("SLUICE_POOLS__QWEN__WORKERS__0__URL=http://h:1", func(c *Config) any { return c.Pools[1].Workers }, []Worker{{"http://h:1"}})
+	f("SLUICE_POOLS__QWEN__WORKERS__0__URL=http://h:1", func(c *Config) any { return c.Pools[1].Workers }, []Worker{{URL: "http://h:1"}})
 	f(`SLUICE_POOLS__QWEN__WORKERS=[{"url": "http://h:1"}, {"url": "http://h:2"}]`,
-		func(c *Config) any { return c.Pools[1].Workers }, []Worker{{"http://h:1"}, {"http://h:2"}})
+		func(c *Config) any { return c.Pools[1].Workers }, []Worker{{URL: "http://h:1"}, {URL: "http://h:2"}})
 	f(`SLUICE_POOLS__LLAMA_3_1__ALIASES={"A.b/C": "m1"}`, func(c *Config) any { return c.Pools[0].Aliases }, map[string]string{"A.b/C": "m1"})
 	f("SLUICE_POOLS__LLAMA_3_1__ALIASES__SMALL_1=m1", func(c *Config) any { return c.Pools[0].Aliases }, map[string]string{"small-1": "m1"})
 	f("SLUICE_POOLS__QWEN__RETRY__BUDGET=0.5", func(c *Config) any { return c.Pools[1].Retry.Budget }, 0.5)

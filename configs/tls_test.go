@@ -82,14 +82,14 @@ func TestValidateTLS(t *testing.T) {
 	f := validateFaults(t)
 	with := func(s TLS, want ...string) {
 		t.Helper()
-		f(func(c *Config) { c.Pools[0].Workers, c.Pools[0].TLS = []Worker{{"https://h:1"}}, s }, want...)
+		f(func(c *Config) { c.Pools[0].Workers, c.Pools[0].TLS = []Worker{{URL: "https://h:1"}}, s }, want...)
 	}
 	with(TLS{CA: "ca.pem", ServerName: "engine-1.test", Cert: "cert.pem", Key: "key.pem"})
 	with(TLS{ServerName: "10.0.0.1"})
 	with(TLS{ServerName: "::1"})
 	f(func(c *Config) { c.Pools[0].TLS.ServerName = "x" }, "pools[0].tls: has no effect: no worker of the pool is https://")
 	f(func(c *Config) {
-		c.Pools[0].Workers, c.Pools[0].Protocol = []Worker{{"http://h:1"}, {"https://h:2"}}, "h2c"
+		c.Pools[0].Workers, c.Pools[0].Protocol = []Worker{{URL: "http://h:1"}, {URL: "https://h:2"}}, "h2c"
 	},
 		"pools[0].protocol: must be auto or http1 where a worker is https://: h2c is without TLS")
 	with(TLS{ServerName: "a:1"}, `pools[0].tls.server_name: must be a host name or an IP address, got "a:1"`)

@@ -191,7 +191,7 @@ func (v *validator) pools(pools []Pool) {
 			names[p.Name] = path
 		}
 		v.oneOf(path+".engine", p.Engine, "sglang", "vllm", "openai")
-		v.oneOf(path+".balance", p.Balance, "least_requests", "round_robin", "random")
+		v.oneOf(path+".balance", p.Balance, "least_requests", "round_robin", "random", "power_of_two", "consistent_hash", "prefix_aware")
 		v.oneOf(path+".protocol", p.Protocol, "auto", "http1", "h2c")
 		v.models(p, path, served)
 		if len(p.Models) == 0 && catchAll != "" {
@@ -225,6 +225,18 @@ func (v *validator) failures(p *Pool, path string) {
 	v.within(path+".limits.max_inflight", p.Limits.MaxInflight, 0, 1_000_000)
 	v.within(path+".limits.max_queue", p.Limits.MaxQueue, 0, 1_000_000)
 	v.atLeast(path+".limits.queue_timeout", p.Limits.QueueTimeout, time.Millisecond)
+	if f := p.LoadFactor; !(f >= 1 && f <= 100) {
+		v.fail(path+".load_factor", "must be from 1 to 100, got %v", f)
+	}
+	if m := p.Prefix.MaxBytes; m < 64<<10 || m > 16<<30 {
+		v.fail(path+".prefix.max_bytes", "must be from 64KiB to 16GiB, got %s", m)
+	}
+	if b := p.Prefix.Block; b < 64 || b > 64<<10 {
+		v.fail(path+".prefix.block", "must be from 64 to 64KiB, got %s", b)
+	}
+	for i := range p.Workers {
+		v.within(itemPath(path+".workers", i)+".weight", p.Workers[i].Weight, 0, 1000)
+	}
 	if b := p.Retry.Budget; !(b >= 0 && b <= 1) {
 		v.fail(path+".retry.budget", "must be from 0 to 1, got %v", b)
 	}

@@ -13,7 +13,7 @@ func validateFaults(t *testing.T) func(change func(c *Config), want ...string) {
 		t.Helper()
 		c := Default()
 		p := DefaultPool()
-		p.Name, p.Models, p.Workers = "a", []string{"m"}, []Worker{{"http://h:1"}}
+		p.Name, p.Models, p.Workers = "a", []string{"m"}, []Worker{{URL: "http://h:1"}}
 		c.Pools = []Pool{p, p}
 		c.Pools[1].Name, c.Pools[1].Models = "b", []string{"m2"}
 		if err := c.Validate(); err != nil {
@@ -89,8 +89,13 @@ func TestValidatePools(t *testing.T) {
 		`pools[0].name: must have at most 64 characters, got "`+strings.Repeat("x", 64)+`"…`)
 	f(func(c *Config) { c.Pools[0].Engine = "VLLM" }, `pools[0].engine: must be one of sglang, vllm, openai, got "VLLM"; did you mean vllm?`)
 	f(func(c *Config) { c.Pools[0].Protocol = "http2" }, `pools[0].protocol: must be one of auto, http1, h2c, got "http2"; did you mean http1?`)
-	f(func(c *Config) { c.Pools[0].Balance = "prefix_aware" },
-		`pools[0].balance: must be one of least_requests, round_robin, random, got "prefix_aware"`)
+	f(func(c *Config) { c.Pools[0].Balance = "prefix_aware" })
+	f(func(c *Config) { c.Pools[0].Balance = "fastest" },
+		`pools[0].balance: must be one of least_requests, round_robin, random, power_of_two, consistent_hash, prefix_aware, got "fastest"`)
+	f(func(c *Config) { c.Pools[0].LoadFactor = 0.5 }, "pools[0].load_factor: must be from 1 to 100, got 0.5")
+	f(func(c *Config) { c.Pools[0].Prefix.MaxBytes = 1 }, "pools[0].prefix.max_bytes: must be from 64KiB to 16GiB, got 1")
+	f(func(c *Config) { c.Pools[0].Prefix.Block = 63 }, "pools[0].prefix.block: must be from 64 to 64KiB, got 63")
+	f(func(c *Config) { c.Pools[0].Workers = []Worker{{URL: "http://h:1", Weight: 1001}} }, "pools[0].workers[0].weight: must be from 0 to 1000, got 1001")
 }
 
 func TestValidateFailures(t *testing.T) {
@@ -135,18 +140,20 @@ func TestValidateWorkers(t *testing.T) {
 	f := validateFaults(t)
 	worker := func(url, want string) {
 		t.Helper()
-		f(func(c *Config) { c.Pools[0].Workers = []Worker{{url}} }, want)
+		f(func(c *Config) { c.Pools[0].Workers = []Worker{{URL: url}} }, want)
 	}
 	f(func(c *Config) { c.Pools[0].Workers = nil }, "pools[0].workers: must hold at least one worker")
 	f(func(c *Config) {
-		c.Pools[0].Workers = []Worker{{"http://[::1]:8000"}, {"http://[::1]:8001"}, {"http://a_b.c:1"}}
+		c.Pools[0].Workers = []Worker{{URL: "http://[::1]:8000"}, {URL: "http://[::1]:8001"}, {URL: "http://a_b.c:1"}}
 	})
-	f(func(c *Config) { c.Pools[0].Workers = []Worker{{"http://h:1"}, {"http://h:2"}, {"http://H:1"}} },
+	f(func(c *Config) {
+		c.Pools[0].Workers = []Worker{{URL: "http://h:1"}, {URL: "http://h:2"}, {URL: "http://H:1"}}
+	},
 		`pools[0].workers[2].url: "http://H:1" is the url of pools[0].workers[0], too`)
-	f(func(c *Config) { c.Pools[1].Workers = []Worker{{"http://h:1"}} }) // two pools may share a worker
+	f(func(c *Config) { c.Pools[1].Workers = []Worker{{URL: "http://h:1"}} }) // two pools may share a worker
 	worker("", "pools[0].workers[0].url: must be set")
 	worker("10.0.0.1:80", `pools[0].workers[0].url: must be http://host:port or https://host:port, got "10.0.0.1:80": put http:// before it`)
-	f(func(c *Config) { c.Pools[0].Workers = []Worker{{"https://h:1"}, {"HTTPS://g:1"}} })
+	f(func(c *Config) { c.Pools[0].Workers = []Worker{{URL: "https://h:1"}, {URL: "HTTPS://g:1"}} })
 	worker("ftp://h:1", `pools[0].workers[0].url: must be http://host:port or https://host:port, got "ftp://h:1"`)
 	worker("http://:1", `pools[0].workers[0].url: must be http://host:port or https://host:port, got "http://:1"`)
 	worker("http://h:x", `pools[0].workers[0].url: must be http://host:port or https://host:port, got "http://h:x"`)

@@ -90,13 +90,15 @@ func (s *snapshot) addPool(cfg *configs.Pool, m *metricSet) error {
 		return fmt.Errorf("pool %q: tls: %w", cfg.Name, err)
 	}
 	spec := upstream.PoolSpec{
-		Name:     cfg.Name,
-		Balance:  cfg.Balance,
-		Timeouts: upstream.Timeouts(cfg.Timeouts),
-		Protocol: cfg.Protocol,
-		Health:   upstream.Health(cfg.Health),
-		Breaker:  upstream.Breaker(cfg.Breaker),
-		Retry:    upstream.Retry(cfg.Retry),
+		Name:       cfg.Name,
+		Balance:    cfg.Balance,
+		LoadFactor: cfg.LoadFactor,
+		Prefix:     upstream.Prefix{MaxBytes: int64(cfg.Prefix.MaxBytes), Block: int(cfg.Prefix.Block)},
+		Timeouts:   upstream.Timeouts(cfg.Timeouts),
+		Protocol:   cfg.Protocol,
+		Health:     upstream.Health(cfg.Health),
+		Breaker:    upstream.Breaker(cfg.Breaker),
+		Retry:      upstream.Retry(cfg.Retry),
 		Limits: upstream.Limits{
 			PerWorker:    cfg.Limits.MaxInflightPerWorker,
 			Pool:         cfg.Limits.MaxInflight,
@@ -108,7 +110,7 @@ func (s *snapshot) addPool(cfg *configs.Pool, m *metricSet) error {
 		AbortPath: abortTarget(cfg.Engine),
 	}
 	for _, w := range cfg.Workers {
-		spec.Workers = append(spec.Workers, upstream.WorkerSpec{URL: w.URL})
+		spec.Workers = append(spec.Workers, upstream.WorkerSpec{URL: w.URL, Weight: w.Weight})
 	}
 	up, err := upstream.NewPool(spec)
 	if err != nil {

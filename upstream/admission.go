@@ -34,7 +34,8 @@ var (
 // admission is the part of a pool that bounds requests.
 type admission struct {
 	limits   Limits
-	inFlight atomic.Int64 // counted where Limits.Pool is set
+	inFlight atomic.Int64 // where it is counted
+	counted  bool         // Limits.Pool is set, or choices depend on it
 	released atomic.Uint64
 	rate     atomic.Uint64 // releases a minute, smoothed
 	full     atomic.Uint64 // refused by a full queue
@@ -204,13 +205,17 @@ func (p *Pool) dispatchLocked() {
 // it may count one on the pool that it takes back, so that somebody who waits
 // is passed over: callers outside of the queue end with dispatch.
 func (p *Pool) admit(w *Worker) bool {
-	if m := int64(p.limits.Pool); m > 0 && !below(&p.inFlight, m) {
-		return false
+	if m := int64(p.limits.Pool); m > 0 {
+		if !below(&p.inFlight, m) {
+			return false
+		}
+	} else if p.counted {
+		p.inFlight.Add(1)
 	}
 	if m := int64(p.limits.PerWorker); m == 0 {
 		w.load.Add(1)
 	} else if !below(&w.load, m) {
-		if p.limits.Pool > 0 {
+		if p.counted {
 			p.inFlight.Add(-1)
 		}
 		return false
@@ -238,7 +243,7 @@ func (p *Pool) release(w *Worker) {
 	if w.load.Add(-1) < 0 {
 		panic("BUG: worker released more often than picked")
 	}
-	if p.limits.Pool > 0 {
+	if p.counted {
 		p.inFlight.Add(-1)
 	}
 	p.released.Add(1)

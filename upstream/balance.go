@@ -2,25 +2,35 @@ package upstream
 
 import (
 	"fmt"
-	"math"
-	"math/rand/v2"
 	"sync/atomic"
 )
 
 // The ways to choose a worker.
 const (
-	// RoundRobin takes the workers in turn.
+	// RoundRobin takes the workers in turn, each as often as its weight says
+	// and not many times in a row.
 	RoundRobin = "round_robin"
 	// Random takes any worker.
 	Random = "random"
-	// LeastRequests takes a worker with the fewest requests under way, any of
-	// them where there are several. In a pool of more than exactWorkers it is
-	// the least loaded of a random sample.
+	// LeastRequests takes a worker with the fewest requests under way for its
+	// weight, any of them where there are several. In a pool of more than
+	// exactWorkers it is the least loaded of a random sample.
 	LeastRequests = "least_requests"
+	// PowerOfTwo takes the less loaded of two workers drawn at random.
+	PowerOfTwo = "power_of_two"
+	// ConsistentHash takes the worker that the session of a request belongs to,
+	// on which all routers with the same workers agree, or the next one where
+	// that has more than its share. A request without a session goes to the
+	// least loaded worker.
+	ConsistentHash = "consistent_hash"
+	// PrefixAware takes the worker that last served the longest beginning of
+	// the request's conversation, or the least loaded one where that has more
+	// than its share. A session decides as for ConsistentHash.
+	PrefixAware = "prefix_aware"
 )
 
 // Balances are the names that PoolSpec.Balance takes.
-var Balances = []string{RoundRobin, Random, LeastRequests}
+var Balances = []string{RoundRobin, Random, LeastRequests, PowerOfTwo, ConsistentHash, PrefixAware}
 
 // chooser chooses one of the workers of its roster. It allocates nothing and is
 // safe for concurrent use.
@@ -31,101 +41,53 @@ type chooser interface {
 	choose(k *Key, avoid *Worker) *Worker
 }
 
-// roster is the workers of a pool that may be chosen, and how. It does not
-// change: a pool publishes a new one whenever a worker comes or goes.
-type roster struct {
-	workers []*Worker
-	chooser
-}
-
 // arranger makes the chooser of a roster. What a choice must remember from one
 // roster to the next is its own.
 type arranger func(r *roster) chooser
 
-func newArranger(balance string) (arranger, error) {
-	switch balance {
+// newArranger returns how the workers of p are chosen. p has its workers and
+// limits already.
+func (p *Pool) newArranger(spec *PoolSpec) (arranger, error) {
+	switch spec.Balance {
 	case RoundRobin:
 		turn := new(atomic.Uint64)
-		return func(r *roster) chooser { return &roundRobin{r, turn} }, nil
+		return func(r *roster) chooser { return newRoundRobin(r, turn) }, nil
 	case Random:
 		return func(r *roster) chooser { return random{r} }, nil
 	case LeastRequests:
 		return func(r *roster) chooser { return leastRequests{r} }, nil
+	case PowerOfTwo:
+		return func(r *roster) chooser { return powerOfTwo{r} }, nil
+	case ConsistentHash, PrefixAware:
+	default:
+		return nil, fmt.Errorf("unknown balance %q; want one of %q", spec.Balance, Balances)
 	}
-	return nil, fmt.Errorf("unknown balance %q; want one of %q", balance, Balances)
+	switch {
+	case len(p.workers) > maxPlaces:
+		return nil, fmt.Errorf("%s takes at most %d workers, got %d", spec.Balance, maxPlaces, len(p.workers))
+	case !(spec.LoadFactor >= 1):
+		return nil, fmt.Errorf("load factor must be at least 1, got %v", spec.LoadFactor)
+	}
+	p.counted = true
+	p.affinity.Session = true
+	ring := newRing(p.workers)
+	byHash := func(r *roster) *consistentHash {
+		return &consistentHash{leastRequests{r}, newShare(r, p, spec.LoadFactor), r.byID(p.workers), ring}
+	}
+	if spec.Balance == ConsistentHash {
+		return func(r *roster) chooser { return byHash(r) }, nil
+	}
+	if spec.Prefix.Block < 1 || spec.Prefix.MaxBytes < setBytes {
+		return nil, fmt.Errorf("prefixes must have blocks and memory, got %+v", spec.Prefix)
+	}
+	p.affinity.Block = spec.Prefix.Block
+	p.prefixes = newPrefixes(spec.Prefix.MaxBytes)
+	return func(r *roster) chooser { return &prefixAware{byHash(r), p.prefixes} }, nil
 }
 
 // roster arranges the workers, which it keeps.
 func (a arranger) roster(workers []*Worker) *roster {
-	r := &roster{workers: workers}
+	r := newRoster(workers)
 	r.chooser = a(r)
 	return r
-}
-
-type roundRobin struct {
-	*roster
-	turn *atomic.Uint64
-}
-
-func (c *roundRobin) choose(*Key, *Worker) *Worker {
-	return c.workers[(c.turn.Add(1)-1)%uint64(len(c.workers))]
-}
-
-type random struct{ *roster }
-
-func (c random) choose(*Key, *Worker) *Worker { return c.workers[rand.IntN(len(c.workers))] }
-
-type leastRequests struct{ *roster }
-
-const (
-	// exactWorkers is the largest pool whose every worker is looked at for a
-	// choice. What is read lies in a cache line of its own for each worker, so
-	// that the whole of a fleet would cost microseconds.
-	exactWorkers = 64
-	// sampled is how many workers are drawn of a larger pool, to take the least
-	// loaded of them. It keeps the largest load within two requests of the
-	// mean, and does not send everything to one that has just become free.
-	sampled = 8
-)
-
-func (c leastRequests) choose(*Key, *Worker) *Worker {
-	workers := c.workers
-	if len(workers) > exactWorkers {
-		return sample(workers)
-	}
-	// Equals are drawn for. To begin at a random place and take the first of
-	// them would favour one that stands behind workers with more requests.
-	var equals [exactWorkers]uint8
-	n := 0
-	least := int64(math.MaxInt64)
-	for i, w := range workers {
-		load := w.load.Load()
-		if load > least {
-			continue
-		}
-		if load < least {
-			least, n = load, 0
-		}
-		equals[n] = uint8(i)
-		n++
-	}
-	return workers[equals[rand.IntN(n)]]
-}
-
-// sample returns the least loaded of a few workers drawn at random.
-func sample(workers []*Worker) *Worker {
-	var best *Worker
-	least := int64(math.MaxInt64)
-	for range sampled / 2 {
-		// The halves of one random number scaled to the pool (Lemire): how far
-		// that is from even is beyond measuring at any size of a pool.
-		r := rand.Uint64()
-		for _, half := range [...]uint64{r >> 32, r & math.MaxUint32} {
-			w := workers[half*uint64(len(workers))>>32]
-			if load := w.load.Load(); load < least {
-				best, least = w, load
-			}
-		}
-	}
-	return best
 }

@@ -95,7 +95,7 @@ func TestLeastRequests_LargeFleet(t *testing.T) {
 
 func TestUnknownBalance(t *testing.T) {
 	_, err := NewPool(PoolSpec{Name: "p", Workers: []WorkerSpec{{URL: "http://w:1"}}, Balance: "fastest"})
-	const want = `pool "p": unknown balance "fastest"; want one of ["round_robin" "random" "least_requests"]`
+	const want = `pool "p": unknown balance "fastest"; want one of ["round_robin" "random" "least_requests" "power_of_two" "consistent_hash" "prefix_aware"]`
 	if err == nil || err.Error() != want {
 		t.Fatalf("unexpected error; got %v; want %s", err, want)
 	}

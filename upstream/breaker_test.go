@@ -15,7 +15,7 @@ func idlePool(t *testing.T, n int, change func(*PoolSpec)) *Pool {
 	if change != nil {
 		change(&spec)
 	}
-	p, err := NewPool(spec)
+	p, err := NewPool(withBalance(spec))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -276,6 +276,17 @@ func eventually(t *testing.T, what string, ok func() bool) {
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
+// withBalance is what a pool needs for any balance.
+func withBalance(s PoolSpec) PoolSpec {
+	if s.LoadFactor == 0 {
+		s.LoadFactor = 1.25
+	}
+	if s.Prefix.Block == 0 {
+		s.Prefix = Prefix{MaxBytes: 1 << 20, Block: 64}
+	}
+	return s
+}
+
 // Pick is Acquire for tests that expect a worker or nil.
 func (p *Pool) Pick() *Worker {
 	w, err := p.Acquire(nil)

@@ -31,7 +31,13 @@ type PoolSpec struct {
 	Name    string
 	Workers []WorkerSpec
 	// Balance names the way a worker is chosen, see Balances.
-	Balance  string
+	Balance string
+	// LoadFactor, at least 1, is how many times its share of the requests under
+	// way a worker may have before ConsistentHash and PrefixAware send requests
+	// elsewhere that would be its.
+	LoadFactor float64
+	// Prefix is for PrefixAware.
+	Prefix   Prefix
 	Timeouts Timeouts
 	// Protocol is one of Protocols; empty is HTTP1.
 	Protocol string
@@ -65,12 +71,15 @@ type Pool struct {
 	name    string
 	workers []*Worker
 	arrange arranger
-	health  Health
-	breaker Breaker
-	retry   Retry
-	budget  *budget
-	fields  FieldEdits
-	aborts  aborts
+	// affinity is what of a key the choices depend on.
+	affinity Affinity
+	prefixes *prefixes // nil but for PrefixAware
+	health   Health
+	breaker  Breaker
+	retry    Retry
+	budget   *budget
+	fields   FieldEdits
+	aborts   aborts
 
 	// usable are the workers that are well and whose breaker is closed. It is
 	// made anew at each change, so that a choice reads it without a lock.
@@ -101,22 +110,23 @@ func NewPool(spec PoolSpec) (*Pool, error) {
 		fields:  spec.Fields,
 	}
 	p.limits = spec.Limits
+	p.counted = p.limits.Pool > 0
 	for i, s := range spec.Workers {
 		w, err := newWorker(s.URL, spec.Timeouts)
 		if err != nil {
 			return nil, fmt.Errorf("pool %q: %w", spec.Name, err)
 		}
-		w.secure(spec.TLS)
 		w.pool, w.id, w.weight = p, i, max(s.Weight, 1)
 		w.protocol = spec.Protocol
 		w.h2.Store(spec.Protocol == H2C)
+		w.secure(spec.TLS)
 		p.workers = append(p.workers, w)
 	}
 	if len(p.workers) == 0 {
 		return nil, fmt.Errorf("pool %q has no workers", spec.Name)
 	}
 	var err error
-	if p.arrange, err = newArranger(spec.Balance); err != nil {
+	if p.arrange, err = p.newArranger(&spec); err != nil {
 		return nil, fmt.Errorf("pool %q: %w", spec.Name, err)
 	}
 	p.refreshLocked() // nobody else has the pool yet
@@ -148,6 +158,10 @@ func (p *Pool) Workers() []*Worker { return p.workers }
 // Usable returns how many workers may be chosen.
 func (p *Pool) Usable() int { return len(p.usable.Load().workers) }
 
+// Affinity returns what of a Key the pool's choices depend on, so that nothing
+// else needs to be computed.
+func (p *Pool) Affinity() Affinity { return p.affinity }
+
 // Retries returns how many requests were sent to another worker, Exhausted how
 // many were not, for want of budget.
 func (p *Pool) Retries() uint64 { return p.retries.Load() }
@@ -159,11 +173,20 @@ func (p *Pool) Exhausted() uint64 { return p.exhausted.Load() }
 // the key k and counts one more request on it. It returns nil where none is
 // usable or all are full.
 func (p *Pool) pick(k *Key, avoid *Worker) *Worker {
+	var w *Worker
 	if p.trials.Load() > 0 {
-		if w := p.takeTrial(avoid); w != nil {
-			return w
-		}
+		w = p.takeTrial(avoid)
 	}
+	if w == nil {
+		w = p.pickUsable(k, avoid)
+	}
+	if w != nil {
+		p.prefixes.served(k.Blocks, w)
+	}
+	return w
+}
+
+func (p *Pool) pickUsable(k *Key, avoid *Worker) *Worker {
 	r := p.usable.Load()
 	usable := r.workers
 	if len(usable) == 0 {

@@ -163,13 +163,13 @@ func readAll(t *testing.T, r io.ReadCloser) string {
 	return string(b)
 }
 
-var metricName = regexp.MustCompile(`sluice_[a-z_]+`)
+var metricName = regexp.MustCompile(`sluice_[a-z0-9_]+`)
 
 // metricNames returns the metrics that the README lists. A name that begins
 // with an ellipsis continues the first one of its table row.
 func metricNames(readme string) map[string]bool {
 	names := map[string]bool{}
-	more := regexp.MustCompile(`…(_[a-z_]+)`)
+	more := regexp.MustCompile(`…(_[a-z0-9_]+)`)
 	for line := range strings.Lines(readme) {
 		full := metricName.FindAllString(line, -1)
 		for _, name := range full {

@@ -1,0 +1,309 @@
+package upstream
+
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"sync"
+	"testing"
+)
+
+func fleet(t *testing.T, balance string, n int, change func(*PoolSpec)) *Pool {
+	t.Helper()
+	spec := withBalance(PoolSpec{Name: "p", Balance: balance})
+	for i := range n {
+		spec.Workers = append(spec.Workers, WorkerSpec{URL: fmt.Sprintf("http://w%d:1", i)})
+	}
+	if change != nil {
+		change(&spec)
+	}
+	p, err := NewPool(spec)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(p.Close)
+	return p
+}
+
+// choose picks a worker for k and gives it back.
+func choose(t *testing.T, p *Pool, k *Key) *Worker {
+	t.Helper()
+	w, err := p.Acquire(k)
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.Release()
+	return w
+}
+
+func session(i int) *Key { return &Key{Session: SessionKey(fmt.Appendf(nil, "session-%d", i))} }
+
+// Over a cycle every worker is chosen exactly as often as it weighs, and never
+// much more often in a row than it must.
+func TestRoundRobin_WeightsAreExact(t *testing.T) {
+	weights := []int{5, 1, 1, 3}
+	p := fleet(t, RoundRobin, len(weights), func(s *PoolSpec) {
+		for i, w := range weights {
+			s.Workers[i].Weight = w
+		}
+	})
+	for range 3 {
+		got := map[*Worker]int{}
+		var last *Worker
+		row, longest := 0, 0
+		for range 10 {
+			w := choose(t, p, nil)
+			got[w]++
+			if row++; w != last {
+				row = 1
+			}
+			last, longest = w, max(longest, row)
+		}
+		for i, w := range p.Workers() {
+			if got[w] != weights[i] {
+				t.Errorf("worker %d of weight %d was chosen %d times in 10", i, weights[i], got[w])
+			}
+		}
+		if longest > 2 {
+			t.Errorf("one worker was chosen %d times in a row", longest)
+		}
+	}
+}
+
+func TestWeights_AreSharesOfLoad(t *testing.T) {
+	for _, balance := range []string{LeastRequests, PowerOfTwo, Random} {
+		p := fleet(t, balance, 3, func(s *PoolSpec) { s.Workers[0].Weight = 4 })
+		for range 3000 {
+			p.Pick()
+		}
+		for i, w := range p.Workers() {
+			want := []float64{2000, 500, 500}[i]
+			if got := float64(w.Load()); math.Abs(got-want) > want*.25 {
+				t.Errorf("%s: worker %d has %v of 3000; want about %v", balance, i, got, want)
+			}
+			w.load.Store(0)
+		}
+	}
+}
+
+// power_of_two keeps the largest load far nearer to the mean than one draw.
+func TestPowerOfTwo_Balances(t *testing.T) {
+	p := fleet(t, PowerOfTwo, 100, nil)
+	for range 10_000 {
+		p.Pick()
+	}
+	for i, w := range p.Workers() {
+		if n := w.Load(); n > 110 {
+			t.Errorf("worker %d has load %d at a mean of 100", i, n)
+		}
+		w.load.Store(0)
+	}
+}
+
+func TestConsistentHash_SticksAndSpreads(t *testing.T) {
+	const workers, sessions = 20, 20_000
+	p, twin := fleet(t, ConsistentHash, workers, nil), fleet(t, ConsistentHash, workers, nil)
+	got := map[*Worker]int{}
+	home := make([]*Worker, sessions)
+	for i := range home {
+		home[i] = choose(t, p, session(i))
+		got[home[i]]++
+		if choose(t, p, session(i)) != home[i] || choose(t, twin, session(i)).URL() != home[i].URL() {
+			t.Fatalf("session %d does not stay, or another router sends it elsewhere", i)
+		}
+	}
+	for _, w := range p.Workers() {
+		if n := got[w]; n < sessions/workers/2 || n > sessions/workers*2 {
+			t.Errorf("%s has %d of %d sessions", w.URL(), n, sessions)
+		}
+	}
+	// A worker that goes takes nobody else's sessions with it, and gets its own
+	// back.
+	gone := p.Workers()[3]
+	p.setHealthy(gone, false)
+	for i := range home {
+		switch w := choose(t, p, session(i)); {
+		case w == gone:
+			t.Fatalf("session %d is sent to a worker that is not well", i)
+		case home[i] != gone && w != home[i]:
+			t.Fatalf("session %d has moved without need", i)
+		}
+	}
+	p.setHealthy(gone, true)
+	for i := range home {
+		if choose(t, p, session(i)) != home[i] {
+			t.Fatalf("session %d does not come back", i)
+		}
+	}
+	// A worker more moves about its share.
+	bigger, moved := fleet(t, ConsistentHash, workers+1, nil), 0
+	for i := range home {
+		if choose(t, bigger, session(i)).URL() != home[i].URL() {
+			moved++
+		}
+	}
+	if share := sessions / (workers + 1); moved < share/2 || moved > share*2 {
+		t.Errorf("one worker more moved %d of %d sessions; want about %d", moved, sessions, share)
+	}
+}
+
+// No worker gets more than its share times the load factor, however hot a
+// session is.
+func TestConsistentHash_LoadIsBounded(t *testing.T) {
+	for _, balance := range []string{ConsistentHash, PrefixAware} {
+		p := fleet(t, balance, 10, nil)
+		hot := &Key{Session: SessionKey([]byte("hot"))}
+		if balance == PrefixAware {
+			hot = &Key{Blocks: []uint64{SessionKey([]byte("hot"))}}
+		}
+		var taken []*Worker
+		for range 1000 {
+			w, err := p.Acquire(hot)
+			if err != nil {
+				t.Fatal(err)
+			}
+			taken = append(taken, w)
+		}
+		for _, w := range p.Workers() {
+			if n := w.Load(); n > 126 {
+				t.Errorf("%s: %s has load %d at a mean of 100", balance, w.URL(), n)
+			}
+		}
+		if w := p.Retry(2, taken[0], hot); w != nil {
+			t.Errorf("%s: a retry that the pool does not allow", balance)
+		}
+		for _, w := range taken {
+			w.Release()
+		}
+	}
+}
+
+// conversation is a chat that grows by a turn at a time.
+type conversation struct {
+	text   []byte
+	served map[*Worker]int // by worker, how much of it it has seen
+}
+
+// TestPrefixAware_HitRate plays many conversations of several turns at once,
+// and counts which share of their bytes a worker is sent that it has served
+// before, as the engine's own cache would see it.
+func TestPrefixAware_HitRate(t *testing.T) {
+	rate := func(balance string, sessions bool) float64 {
+		p := fleet(t, balance, 16, nil)
+		r := rand.New(rand.NewPCG(1, 2))
+		system := make([]byte, 2000)
+		for i := range system {
+			system[i] = byte('a' + r.IntN(26))
+		}
+		chats := make([]conversation, 400)
+		for i := range chats {
+			chats[i] = conversation{append([]byte(nil), system...), map[*Worker]int{}}
+		}
+		seen := map[*Worker]bool{} // who has served the common beginning
+		var sent, hits float64
+		var under []*Worker
+		for turn := range 8 * len(chats) {
+			c := &chats[(turn*7919)%len(chats)]
+			for range 300 + r.IntN(900) {
+				c.text = append(c.text, byte('a'+r.IntN(26)))
+			}
+			var k Key
+			if sessions {
+				k = *session((turn * 7919) % len(chats))
+			} else {
+				k.Blocks = p.Affinity().AppendBlocks(nil, 1, c.text, false)
+			}
+			w, err := p.Acquire(&k)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if under = append(under, w); len(under) > 64 {
+				under[0].Release()
+				under = under[1:]
+			}
+			known := c.served[w]
+			if known == 0 && seen[w] {
+				known = len(system)
+			}
+			sent, hits = sent+float64(len(c.text)), hits+float64(known)
+			c.served[w], seen[w] = len(c.text), true
+		}
+		for _, w := range under {
+			w.Release()
+		}
+		return hits / sent
+	}
+	aware, hashed, random := rate(PrefixAware, false), rate(ConsistentHash, true), rate(Random, false)
+	t.Logf("share of bytes that the worker has served before: prefix_aware %.2f, consistent_hash with sessions %.2f, random %.2f", aware, hashed, random)
+	if aware < hashed-.05 || aware < random+.2 {
+		t.Errorf("unexpected hit rates: prefix_aware %.2f, consistent_hash %.2f, random %.2f", aware, hashed, random)
+	}
+}
+
+func TestPrefixAware_FollowsTheLongestPrefix(t *testing.T) {
+	p := fleet(t, PrefixAware, 8, nil)
+	a, b := []uint64{10, 11, 12}, []uint64{10, 21, 22}
+	first := choose(t, p, &Key{Blocks: a})
+	if w := choose(t, p, &Key{Blocks: append(a[:3:3], 13)}); w != first {
+		t.Errorf("a turn more is sent elsewhere")
+	}
+	if w := choose(t, p, &Key{Blocks: b}); w != first {
+		t.Errorf("what begins alike is sent elsewhere")
+	}
+	if w := choose(t, p, &Key{Session: 7, Blocks: a}); w != choose(t, p, &Key{Session: 7}) {
+		t.Errorf("a session does not come first")
+	}
+	p.setHealthy(first, false)
+	if w := choose(t, p, &Key{Blocks: a}); w == first {
+		t.Errorf("a worker that is not well is chosen")
+	}
+}
+
+func TestAppendBlocks(t *testing.T) {
+	a := Affinity{Session: true, Block: 64}
+	text := make([]byte, 20_000)
+	for i := range text {
+		text[i] = byte(rand.IntN(256))
+	}
+	whole := a.AppendBlocks(nil, 1, text, false)
+	if len(whole) < blocksOfASize || len(whole) > 200 {
+		t.Errorf("unexpected number of blocks %d", len(whole))
+	}
+	for n := range 2000 {
+		got := a.AppendBlocks(nil, 1, text[:n], false)
+		for i, b := range got {
+			if b != whole[i] {
+				t.Fatalf("%d bytes: block %d is not that of the whole", n, i)
+			}
+		}
+	}
+	if x, y := a.AppendBlocks(nil, 1, text[:63], false), a.AppendBlocks(nil, 1, text[:63], true); len(x) != 0 || len(y) != 1 {
+		t.Errorf("unexpected blocks of a short part: %v, %v", x, y)
+	}
+	if a.AppendBlocks(nil, 1, text[:64], false)[0] == a.AppendBlocks(nil, 2, text[:64], false)[0] {
+		t.Error("the seed has no effect")
+	}
+}
+
+func TestPrefixes_MemoryIsBoundedAndRaceFree(t *testing.T) {
+	p := fleet(t, PrefixAware, 8, func(s *PoolSpec) { s.Prefix = Prefix{MaxBytes: 64 << 10, Block: 64} })
+	if n := len(p.prefixes.sets) * setBytes; n != 64<<10 {
+		t.Errorf("unexpected memory of %d bytes", n)
+	}
+	var all sync.WaitGroup
+	for c := range 8 {
+		all.Go(func() {
+			r := rand.New(rand.NewPCG(uint64(c), 1))
+			for range 2000 {
+				k := Key{Blocks: []uint64{r.Uint64(), r.Uint64(), r.Uint64N(50) << 50}}
+				w, err := p.Acquire(&k)
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				w.Release()
+			}
+		})
+	}
+	all.Wait()
+}
