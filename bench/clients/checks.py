@@ -55,7 +55,7 @@ def received(request_id):
     """Returns what an engine tells of the request that it received with that x-request-id."""
     for answer in _ask_engines("/sim/requests"):
         for request in answer["requests"]:
-            if {"name": "X-Request-Id", "value": request_id} in request["headers"]:
+            if any(h["name"].lower() == "x-request-id" and h["value"] == request_id for h in request["headers"]):
                 return request
     raise AssertionError(f"no engine has received {request_id}")
 
