@@ -294,10 +294,10 @@ func TestTimeouts(t *testing.T) {
 // B71: a stream may take longer than any one timeout.
 func TestB71_StreamOutlivesTheTimeouts(t *testing.T) {
 	s := startStandWith(t, sim.Options{Models: []string{simModel}, Words: 10}, func(c *configs.Config) {
-		c.Server.ReadTimeout, c.Server.WriteTimeout, c.Server.IdleTimeout = 300*time.Millisecond, 300*time.Millisecond, 300*time.Millisecond
-		c.Pools[0].Timeouts = configs.Timeouts{Connect: time.Second, FirstByte: 300 * time.Millisecond, BetweenEvents: 300 * time.Millisecond}
+		c.Server.ReadTimeout, c.Server.WriteTimeout, c.Server.IdleTimeout = time.Second, time.Second, time.Second
+		c.Pools[0].Timeouts = configs.Timeouts{Connect: time.Second, FirstByte: time.Second, BetweenEvents: time.Second}
 	})
-	if r := s.chat(streamed[0].body, "x-sim-pace: 100ms"); r.status != 200 || !strings.HasSuffix(r.body, "data: [DONE]\n\n") {
+	if r := s.chat(streamed[0].body, "x-sim-pace: 150ms"); r.status != 200 || !strings.HasSuffix(r.body, "data: [DONE]\n\n") {
 		t.Errorf("unexpected stream %d %q", r.status, r.body)
 	}
 }
