@@ -126,7 +126,7 @@ type Prefix struct {
 	// Default 16MiB.
 	MaxBytes Bytes `koanf:"max_bytes"`
 	// Block is how many bytes of a conversation are compared at once, 64 to
-	// 65536; it doubles every 32 blocks. Default 512.
+	// 65536; it doubles every 8 blocks. Default 512.
 	Block Bytes `koanf:"block"`
 }
 

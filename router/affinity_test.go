@@ -122,3 +122,31 @@ func TestConversationsStick(t *testing.T) {
 		}
 	}
 }
+
+// A conversation leaves an engine that has more than its share, and stays where
+// it went.
+func TestConversationsSpill(t *testing.T) {
+	s, engines := startFleet(t, 2, "prefix_aware")
+	body := fmt.Sprintf(`{"model":"sim-8b","prompt":"%s"}`, strings.Repeat("a long text ", 200))
+	if r := s.send("POST", "/v1/completions", body); r.status != 200 {
+		t.Fatalf("unexpected answer %d %s", r.status, r.body)
+	}
+	first := servedBy(t, engines)
+	for _, e := range engines {
+		e.Update(func(o *sim.Options) { o.Fail.Kind = sim.FailSilence })
+	}
+	busy := func() (n [2]int) {
+		for i, e := range engines {
+			n[i] = e.Stats().InFlight
+		}
+		return n
+	}
+	for i := range 6 {
+		s.dial().write(fmt.Sprintf("POST /v1/completions HTTP/1.1\r\nHost: a\r\nContent-Length: %d\r\n\r\n%s", len(body), body))
+		eventually(t, "the request to reach an engine", func() bool { n := busy(); return n[0]+n[1] == i+1 })
+		// Four it may always have.
+		if n := busy(); n[first] != min(i+1, 4) {
+			t.Errorf("unexpected requests %v after %d; the first engine is %d", n, i+1, first)
+		}
+	}
+}

@@ -33,13 +33,17 @@ var (
 
 // admission is the part of a pool that bounds requests.
 type admission struct {
-	limits   Limits
+	limits  Limits
+	counted bool // inFlight is: Limits.Pool is set, or choices depend on it
+
+	_        [64]byte     // each request writes to the next two, and reads the rest
 	inFlight atomic.Int64 // where it is counted
-	counted  bool         // Limits.Pool is set, or choices depend on it
 	released atomic.Uint64
-	rate     atomic.Uint64 // releases a minute, smoothed
-	full     atomic.Uint64 // refused by a full queue
-	late     atomic.Uint64 // refused by the deadline
+	_        [64]byte
+
+	rate atomic.Uint64 // releases a minute, smoothed
+	full atomic.Uint64 // refused by a full queue
+	late atomic.Uint64 // refused by the deadline
 
 	queued atomic.Int64 // the length of the queue, read without the lock
 

@@ -70,6 +70,53 @@ func TestRoundRobin_WeightsAreExact(t *testing.T) {
 	}
 }
 
+// At any time a worker has been chosen about as often as its weight says.
+func TestRoundRobin_WeightsAreSmooth(t *testing.T) {
+	for _, weights := range [][]int{{1, 2}, {5, 1, 1}, {1000, 1, 1, 1}, {300, 200, 100}, {7, 11, 13, 17, 19, 23}, {999, 1000, 998}} {
+		p := newPool(t, RoundRobin, weights)
+		total, chosen := 0, make([]int, len(weights))
+		for _, w := range weights {
+			total += w
+		}
+		for n := 1; n <= total; n++ {
+			chosen[choose(t, p, nil).id]++
+			for i, w := range weights {
+				if due := float64(n*w) / float64(total); math.Abs(float64(chosen[i])-due) > 3 {
+					t.Fatalf("%v: worker %d was chosen %d times in %d; want about %.1f", weights, i, chosen[i], n, due)
+				}
+			}
+		}
+		for i, w := range weights {
+			if chosen[i] != w {
+				t.Errorf("%v: worker %d was chosen %d times in a cycle of %d", weights, i, chosen[i], total)
+			}
+		}
+	}
+}
+
+// Every place leads to the worker that a search from the first one finds.
+func TestRoster_PlacesAreWeights(t *testing.T) {
+	for range 50 {
+		weights := weights(1+rand.IntN(40), func(int) int { return 2 * (1 + rand.IntN(1+rand.IntN(500))) })
+		r := newRoster(newPool(t, Random, weights).Workers())
+		covers := make([]uint64, len(weights))
+		last := 0
+		for place := range r.places {
+			id := r.at(place).id
+			if id < last {
+				t.Fatalf("place %d of %v belongs to worker %d, the one before to %d", place, weights, id, last)
+			}
+			last = id
+			covers[id]++
+		}
+		for i, n := range covers {
+			if n*uint64(weights[0]) != covers[0]*uint64(weights[i]) || n == 0 {
+				t.Fatalf("%v: worker %d covers %d places, the first one %d", weights, i, n, covers[0])
+			}
+		}
+	}
+}
+
 func TestWeights_AreSharesOfLoad(t *testing.T) {
 	for _, balance := range []string{LeastRequests, PowerOfTwo, Random} {
 		p := fleet(t, balance, 3, func(s *PoolSpec) { s.Workers[0].Weight = 4 })
@@ -144,6 +191,69 @@ func TestConsistentHash_SticksAndSpreads(t *testing.T) {
 	}
 	if share := sessions / (workers + 1); moved < share/2 || moved > share*2 {
 		t.Errorf("one worker more moved %d of %d sessions; want about %d", moved, sessions, share)
+	}
+}
+
+// Sessions are spread by weight.
+func TestConsistentHash_Weights(t *testing.T) {
+	const sessions = 30_000
+	p := newPool(t, ConsistentHash, []int{1, 1, 3, 5})
+	for i := range sessions {
+		choose(t, p, session(i))
+	}
+	for i, w := range p.Workers() {
+		want := float64(sessions*w.Weight()) / 10
+		if got := float64(w.Picks()); math.Abs(got-want) > want*.3 {
+			t.Errorf("worker %d has %v sessions; want about %v", i, got, want)
+		}
+	}
+}
+
+// In a large fleet with one worker in a hundred down, only the sessions of those
+// move, to many others, and on two routers alike.
+func TestConsistentHash_SomeAreDown(t *testing.T) {
+	const workers, sessions = 1000, 20_000
+	p, twin := newFleet(t, ConsistentHash, workers), newFleet(t, ConsistentHash, workers)
+	home := make([]*Worker, sessions)
+	for i := range home {
+		home[i] = choose(t, p, session(i))
+	}
+	for i := 0; i < workers; i += 100 {
+		p.setHealthy(p.Workers()[i], false)
+		twin.setHealthy(twin.Workers()[i], false)
+	}
+	moved, to := 0, map[*Worker]bool{}
+	for i := range home {
+		w := choose(t, p, session(i))
+		if w.URL() != choose(t, twin, session(i)).URL() {
+			t.Fatalf("session %d is sent elsewhere by another router", i)
+		}
+		switch down := !home[i].Healthy(); {
+		case !down && w != home[i]:
+			t.Fatalf("session %d has moved without need", i)
+		case down:
+			moved++
+			to[w] = true
+		}
+	}
+	if moved < sessions/200 || moved > sessions/50 || len(to) < moved/2 {
+		t.Errorf("%d of %d sessions have moved to %d workers", moved, sessions, len(to))
+	}
+}
+
+// A retry is sent to another worker, of which all routers say that it is next.
+func TestConsistentHash_Retry(t *testing.T) {
+	retry := func(s *PoolSpec) { s.Retry = Retry{Attempts: 2, Budget: 1} }
+	p, twin := fleet(t, ConsistentHash, 5, retry), fleet(t, ConsistentHash, 5, retry)
+	for i := range 200 {
+		failed := choose(t, p, session(i))
+		w := p.Retry(2, failed, session(i))
+		other := twin.Retry(2, choose(t, twin, session(i)), session(i))
+		if w == nil || w == failed || other.URL() != w.URL() {
+			t.Fatalf("session %d is sent to %v after %v failed, by another router to %v", i, w, failed, other)
+		}
+		w.Release()
+		other.Release()
 	}
 }
 
@@ -259,6 +369,32 @@ func TestPrefixAware_FollowsTheLongestPrefix(t *testing.T) {
 	}
 }
 
+// A conversation whose worker has more than its share goes to the least loaded
+// one, and stays there.
+func TestPrefixAware_Spills(t *testing.T) {
+	p := newFleet(t, PrefixAware, 3)
+	k := &Key{Blocks: []uint64{1 << 60, 2 << 60, 3 << 60}}
+	first := choose(t, p, k)
+	var taken []*Worker
+	for range freeLoad {
+		w, err := p.Acquire(k)
+		if err != nil || w != first {
+			t.Fatalf("unexpected worker %v, %v; want %s", w, err, first.URL())
+		}
+		taken = append(taken, w)
+	}
+	second := choose(t, p, k)
+	if second == first {
+		t.Errorf("%s is chosen beyond its share", first.URL())
+	}
+	for _, w := range taken {
+		w.Release()
+	}
+	if w := choose(t, p, k); w != second {
+		t.Errorf("unexpected worker %s; want %s, which has served it last", w.URL(), second.URL())
+	}
+}
+
 func TestAppendBlocks(t *testing.T) {
 	a := Affinity{Session: true, Block: 64}
 	text := make([]byte, 20_000)
@@ -282,6 +418,34 @@ func TestAppendBlocks(t *testing.T) {
 	}
 	if a.AppendBlocks(nil, 1, text[:64], false)[0] == a.AppendBlocks(nil, 2, text[:64], false)[0] {
 		t.Error("the seed has no effect")
+	}
+}
+
+// What conversations come back to is kept while others pass by once.
+func TestPrefixes_SecondChance(t *testing.T) {
+	p := newPrefixes(64 << 10)
+	w := &Worker{id: 2}
+	r := rand.New(rand.NewPCG(3, 4))
+	live := make([]uint64, 500)
+	for i := range live {
+		live[i] = r.Uint64()
+		p.served(live[i:i+1], w)
+	}
+	kept := 0
+	for round := range 20 {
+		kept = 0
+		for i := range live {
+			if p.server(live[i]) == w.id {
+				kept++
+			}
+			p.served(live[i:i+1], w)
+		}
+		for range 2000 {
+			p.served([]uint64{r.Uint64()}, &Worker{id: round})
+		}
+	}
+	if kept < len(live)*8/10 {
+		t.Errorf("%d of %d conversations are remembered", kept, len(live))
 	}
 }
 

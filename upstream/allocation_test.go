@@ -30,5 +30,14 @@ func TestAllocations(t *testing.T) {
 	for _, balance := range Balances {
 		p := newFleet(t, balance, 2*exactWorkers)
 		f(balance, 0, func() { p.Pick().Release() })
+		text := make([]byte, 8<<10)
+		var k Key
+		f(balance+" with a key", 0, func() {
+			text[len(text)/2]++ // half is known, half is not
+			k.Session, k.Blocks = 0, p.affinity.AppendBlocks(k.Blocks[:0], 1, text, false)
+			choose(t, p, &k)
+			k.Session = SessionKey(text)
+			choose(t, p, &k)
+		})
 	}
 }

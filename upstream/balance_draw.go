@@ -11,7 +11,7 @@ func (c random) choose(*Key, *Worker) *Worker { return c.draw() }
 type powerOfTwo struct{ *roster }
 
 func (c powerOfTwo) choose(_ *Key, avoid *Worker) *Worker {
-	a, b := c.draw(), c.draw()
+	a, b := c.drawTwo()
 	for range 3 { // a worker drawn twice is no choice
 		if a != b {
 			break

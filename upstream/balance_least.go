@@ -1,6 +1,9 @@
 package upstream
 
-import "math/rand/v2"
+import (
+	"math"
+	"math/rand/v2"
+)
 
 // leastRequests takes a worker with the least load for its weight.
 type leastRequests struct{ *roster }
@@ -44,10 +47,14 @@ func (c leastRequests) choose(_ *Key, avoid *Worker) *Worker {
 
 // sample returns the least loaded of a few workers drawn at random.
 func (c leastRequests) sample(avoid *Worker) *Worker {
-	best := c.draw()
-	for range sampled - 1 {
-		if w := c.draw(); best == avoid || w != avoid && lighter(w, best) {
-			best = w
+	best, weight, load := avoid, int64(1), int64(math.MaxInt64>>32)
+	for range sampled / 2 {
+		a, b := c.drawTwo()
+		for _, w := range [...]*Worker{a, b} {
+			l, m := w.load.Load()+1, int64(w.weight)
+			if w != avoid && l*weight < load*m {
+				best, weight, load = w, m, l
+			}
 		}
 	}
 	return best

@@ -8,9 +8,9 @@ import (
 // roundRobin takes places in turn, in strides that are coprime to their number:
 // after as many choices as there are places each was taken once, so that every
 // worker was chosen exactly as often as it weighs. The stride divides the whole
-// by the golden ratio, which leaves the places taken so far spread as evenly as
-// any other can (the three-gap theorem): what nginx gets from its smooth
-// weighted round robin with a lock around all workers.
+// by the golden ratio, so that the places taken so far always lie about evenly
+// (the three-gap theorem): what nginx gets from its smooth weighted round robin
+// with a lock around all workers.
 type roundRobin struct {
 	*roster
 	turn   *atomic.Uint64

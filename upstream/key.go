@@ -38,7 +38,7 @@ type Affinity struct {
 // blocksOfASize is how many blocks of a conversation have the same size. The
 // next ones have twice that: so a conversation has few blocks however long it
 // is, and each is a small part of what it ends.
-const blocksOfASize = 32
+const blocksOfASize = 8
 
 // AppendBlocks appends what stands for the beginnings of a conversation to dst
 // and returns the extended slice. What comes first in a prompt is given first:

@@ -16,6 +16,16 @@ type Prefix struct {
 
 // prefixAware takes the worker that last served the longest beginning of a
 // conversation.
+//
+// How much that finds: 16 workers and 400 conversations of 8 turns that begin
+// with the same 2 kB, 64 requests under way, nothing known of sessions. The
+// worker that was chosen had served before
+//
+//	prefix_aware                    85 % of the bytes it was sent
+//	consistent_hash, with sessions  85 %
+//	random                          45 %
+//
+// See TestPrefixAware_HitRate, which plays it.
 type prefixAware struct {
 	*consistentHash
 	prefixes *prefixes
@@ -39,10 +49,10 @@ func (c *prefixAware) choose(k *Key, avoid *Worker) *Worker {
 }
 
 // prefixes remembers which worker has served which beginning of a conversation
-// last. It is a hash table of fixed size, in sets of one cache line, whose
+// last. It is a hash table of fixed size, in sets of half a cache line, whose
 // entries are single words: there is no lock, and a race can only make it
 // forget, or remember a block twice for a while. Two blocks are taken for one
-// with a probability of 2⁻⁴⁴ a look-up, which costs that request its cache.
+// with a probability of 2⁻⁴⁵ a look-up, which costs that request its cache.
 //
 // A set that is full forgets an entry that no conversation has come back to
 // since the set was full before (second chance).
@@ -52,10 +62,10 @@ type prefixes struct{ sets []prefixSet }
 
 // An entry is the id of a worker plus 1, a bit for one that was found again, and
 // what is left of the block's hash. Zero is a free one.
-type prefixSet [8]atomic.Uint64
+type prefixSet [4]atomic.Uint64
 
 const (
-	setBytes = 64
+	setBytes = 32
 	tagBits  = 47
 	tagMask  = 1<<tagBits - 1
 	again    = 1 << tagBits

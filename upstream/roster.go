@@ -1,6 +1,7 @@
 package upstream
 
 import (
+	"math"
 	"math/bits"
 	"math/rand/v2"
 )
@@ -74,6 +75,13 @@ func (r *roster) draw() *Worker {
 	// beyond measuring at any size of a pool.
 	place, _ := bits.Mul64(rand.Uint64(), r.places)
 	return r.at(place)
+}
+
+// drawTwo is draw for two at the price of one: the halves of a random number are
+// still as good as even.
+func (r *roster) drawTwo() (a, b *Worker) {
+	n := rand.Uint64()
+	return r.at(n >> 32 * r.places >> 32), r.at(n & math.MaxUint32 * r.places >> 32)
 }
 
 // lighter reports whether a would have less load for its weight than b with one
