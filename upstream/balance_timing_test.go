@@ -143,7 +143,7 @@ func newFleet(tb testing.TB, balance string, n int) *Pool {
 // newPool returns a pool of workers with the given weights.
 func newPool(tb testing.TB, balance string, weights []int) *Pool {
 	tb.Helper()
-	spec := PoolSpec{Name: "fleet", Balance: balance, LoadFactor: 1.25, Prefix: Prefix{MaxBytes: 16 << 20, Block: 256}}
+	spec := PoolSpec{Name: "fleet", Balance: balance, LoadFactor: 1.25, Prefix: Prefix{MaxBytes: 16 << 20, Block: 512}}
 	for i, weight := range weights {
 		spec.Workers = append(spec.Workers, WorkerSpec{URL: fmt.Sprintf("http://10.0.%d.%d:30000", i/256, i%256), Weight: weight})
 	}
