@@ -54,7 +54,7 @@ func (q *request) forward() {
 		// Close forgets a Cancel, but what called for it is known by then.
 		q.exchange.Close()
 		q.worker.Release()
-		q.worker = next
+		q.worker, q.reported = next, false
 	}
 }
 
@@ -126,7 +126,6 @@ func (q *request) try() (next *upstream.Worker, failed *upstream.Error) {
 	if failed.Retriable() && !q.mustStop() {
 		next = up.Retry(q.tries+1, q.worker, &q.key)
 	}
-	q.reported = next == nil
 	return next, failed
 }
 

@@ -44,9 +44,8 @@ type request struct {
 	form       bool       // the body is multipart/form-data
 	formModel  probe.Span // and this the value of its model field
 
-	scan    probe.Body
-	plan    policy.Plan
-	verdict policy.Verdict
+	scan probe.Body
+	plan policy.Plan
 
 	target *target
 	pool   *pool
@@ -213,13 +212,13 @@ func (q *request) judge() bool {
 	if c == nil || !q.endpoint.surface.Generative() {
 		return true
 	}
-	q.verdict = c.Judge(&q.scan, q.endpoint.surface, &q.plan)
-	q.router.metrics.contract(&q.verdict)
-	if !q.verdict.Refused {
+	v := c.Judge(&q.scan, q.endpoint.surface, &q.plan)
+	q.router.metrics.contract(&v)
+	if !v.Refused {
 		return true
 	}
-	msg := string(q.verdict.AppendMessage(nil))
-	return q.refuse(fasthttp.StatusBadRequest, codeContractViolation, msg, q.verdict.First.Field.String())
+	msg := string(v.AppendMessage(nil))
+	return q.refuse(fasthttp.StatusBadRequest, codeContractViolation, msg, v.First.Field.String())
 }
 
 // place finds the pool for the request and settles what is sent.

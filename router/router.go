@@ -155,9 +155,6 @@ var errListenerLost = errors.New("a listener ended before the router was shut do
 // connection after the answer under way. It still serves.
 func (r *Router) BeginDrain() { r.draining.Store(true) }
 
-// Draining reports whether BeginDrain was called.
-func (r *Router) Draining() bool { return r.draining.Load() }
-
 // InFlight returns the number of requests under way.
 func (r *Router) InFlight() int { return int(r.metrics.inFlight.Load()) }
 

@@ -10,7 +10,7 @@ import (
 type endpoint struct {
 	surface probe.Surface
 	kind    endpointKind
-	// methods is the value of the Allow field, get and post what it holds.
+	// methods is the value of the Allow field.
 	methods   string
 	multipart bool // takes multipart/form-data beside JSON
 }

@@ -68,9 +68,9 @@ func trimOWS(b []byte) []byte {
 	return b
 }
 
-// equalFold tells whether b is lower in any case; lower must be lower case
+// EqualFold tells whether b is lower in any case; lower must be lower case
 // ASCII. Only ASCII letters fold, as protocol elements do.
-func equalFold(b []byte, lower string) bool {
+func EqualFold(b []byte, lower string) bool {
 	if len(b) != len(lower) {
 		return false
 	}

@@ -138,16 +138,16 @@ func (r *Response) fieldLine(line []byte, at int) error {
 	}
 	switch n {
 	case len("connection"):
-		if equalFold(name, "connection") {
+		if EqualFold(name, "connection") {
 			r.closes = r.closes || ConnectionNames(value, []byte("close"))
 			r.keepAlive = r.keepAlive || ConnectionNames(value, []byte("keep-alive"))
 		}
 	case len("content-length"):
-		if equalFold(name, "content-length") {
+		if EqualFold(name, "content-length") {
 			return r.contentLength(value)
 		}
 	case len("transfer-encoding"):
-		if equalFold(name, "transfer-encoding") {
+		if EqualFold(name, "transfer-encoding") {
 			return r.transferEncoding(value)
 		}
 	}
@@ -193,7 +193,7 @@ func parseLength(b []byte) (n int64, ok bool) {
 // §7.4), and it may use it once.
 func (r *Response) transferEncoding(value []byte) error {
 	// RFC 9112 §6.1: in HTTP/1.0 the framing must be taken as faulty.
-	if r.chunkedTE || r.http10 || !equalFold(value, "chunked") {
+	if r.chunkedTE || r.http10 || !EqualFold(value, "chunked") {
 		return ErrTransferEncoding
 	}
 	r.chunkedTE = true

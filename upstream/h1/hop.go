@@ -20,23 +20,23 @@ import "bytes"
 func HopByHop(name []byte) bool {
 	switch len(name) {
 	case 2:
-		return equalFold(name, "te")
+		return EqualFold(name, "te")
 	case 7:
-		return equalFold(name, "trailer") || equalFold(name, "upgrade")
+		return EqualFold(name, "trailer") || EqualFold(name, "upgrade")
 	case 10:
-		return equalFold(name, "connection") || equalFold(name, "keep-alive")
+		return EqualFold(name, "connection") || EqualFold(name, "keep-alive")
 	case 14:
-		return equalFold(name, "http2-settings")
+		return EqualFold(name, "http2-settings")
 	case 16:
-		return equalFold(name, "proxy-connection")
+		return EqualFold(name, "proxy-connection")
 	case 17:
-		return equalFold(name, "transfer-encoding")
+		return EqualFold(name, "transfer-encoding")
 	case 18:
-		return equalFold(name, "proxy-authenticate")
+		return EqualFold(name, "proxy-authenticate")
 	case 19:
-		return equalFold(name, "proxy-authorization")
+		return EqualFold(name, "proxy-authorization")
 	case 25:
-		return equalFold(name, "proxy-authentication-info")
+		return EqualFold(name, "proxy-authentication-info")
 	}
 	return false
 }
@@ -65,7 +65,7 @@ func ConnectionNames(value, name []byte) bool {
 	return false
 }
 
-// asciiEqualFold is equalFold for two operands of unknown case.
+// asciiEqualFold is EqualFold for two operands of unknown case.
 func asciiEqualFold(a, b []byte) bool {
 	if len(a) != len(b) {
 		return false

@@ -90,7 +90,7 @@ func appendField(dst []byte, f *h1.Field) []byte {
 		return dst
 	case string(name) == "te":
 		// RFC 9113 section 8.2.2.
-		if !equalFold(f.Value, "trailers") {
+		if !h1.EqualFold(f.Value, "trailers") {
 			return dst
 		}
 	case h1.HopByHop(name):
@@ -146,22 +146,6 @@ func toLower(b []byte) {
 			b[i] = c | 0x20
 		}
 	}
-}
-
-// equalFold tells whether b is lower in any case; lower must be lower case ASCII.
-func equalFold(b []byte, lower string) bool {
-	if len(b) != len(lower) {
-		return false
-	}
-	for i, c := range b {
-		if 'A' <= c && c <= 'Z' {
-			c |= 0x20
-		}
-		if c != lower[i] {
-			return false
-		}
-	}
-	return true
 }
 
 // staticName returns the place of a lower-case name in the static table, or 0.
