@@ -122,8 +122,16 @@ func (w *Worker) openH2() (c *h2c.Conn, connected bool, err error) {
 	stop := context.AfterFunc(w.life, func() { _ = nc.Close() })
 	defer stop()
 	c, err = h2c.Probe(nc, h2c.Config{}, end)
+	if err == nil && c.Available() == 0 { // nobody has the connection yet
+		c.Close()
+		return nil, true, errNoStreams
+	}
 	return c, true, err
 }
+
+// errNoStreams: a new h2c connection takes no request. Another one would be no
+// better.
+var errNoStreams = errors.New("the worker allows no streams")
 
 // reapH2 closes and forgets connections that are of no more use.
 func (w *Worker) reapH2() {

@@ -321,3 +321,31 @@ func TestB56_GracefulRestartOverH2C(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// A worker that allows no streams at all is one that cannot be reached, not one
+// to make connections to for ever.
+func TestProtocol_WorkerWithoutStreams(t *testing.T) {
+	e := play(t, func(p *peer) {
+		settings := []byte{0, 0, 6, 4, 0, 0, 0, 0, 0, 0, 3, 0, 0, 0, 0} // MAX_CONCURRENT_STREAMS 0
+		p.send(string(settings), string([]byte{0, 0, 0, 4, 1, 0, 0, 0, 0}))
+		p.wait()
+	})
+	w := poolOver(t, H2C, e.url).Workers()[0]
+	w.timeouts.Total = time.Second // ends the test where it does not end by itself
+	var x Exchange
+	ended := make(chan error, 1)
+	go func() {
+		_, _, err := whole(&x, w, send("a"))
+		ended <- err
+	}()
+	select {
+	case err := <-ended:
+		var f *Error
+		if !errors.As(err, &f) || f.Fault != FaultConnect {
+			t.Errorf("unexpected error %v", err)
+		}
+	case <-time.After(5 * time.Second):
+		x.Cancel()
+		t.Errorf("still making connections, %d so far: %v", e.accepted.Load(), <-ended)
+	}
+}
