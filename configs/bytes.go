@@ -69,15 +69,20 @@ func (b Bytes) String() string {
 // MarshalText returns the form of String.
 func (b Bytes) MarshalText() ([]byte, error) { return []byte(b.String()), nil }
 
-// parseDuration reads a duration such as 1m30s. A unit is required, also of
+// parseDuration reads a duration such as 1m30s, or whole days: 30d. A unit is required, also of
 // zero: a bare number was seconds in one program and milliseconds in another.
 func parseDuration(s string) (time.Duration, error) {
 	if _, err := strconv.ParseFloat(s, 64); err == nil {
 		return 0, errors.New("must be a duration, got " + s + ": add a unit, such as " + s + "s")
 	}
 	d, err := time.ParseDuration(s)
+	if days, ok := strings.CutSuffix(s, "d"); ok {
+		var n uint64
+		n, err = strconv.ParseUint(days, 10, 16) // up to 179 years
+		d = time.Duration(n) * 24 * time.Hour
+	}
 	if err != nil {
-		return 0, errors.New("must be a duration such as 500ms, 30s or 1h30m, at most 2562047h, got " + quote(s))
+		return 0, errors.New("must be a duration such as 500ms, 30s, 1h30m or 30d, at most 2562047h, got " + quote(s))
 	}
 	if d < 0 {
 		return 0, errors.New("must not be negative, got " + quote(s))

@@ -20,6 +20,12 @@ type Config struct {
 	// Pools are the sets of workers, each with its models. Without any, the
 	// router starts simulated engines (Sim) and serves from those.
 	Pools []Pool `koanf:"pools"`
+	// Routing holds the decisions that come before the models of the pools.
+	Routing Routing `koanf:"routing"`
+	// Cache is where answers are stored for the plugin response_cache.
+	Cache Cache `koanf:"cache"`
+	// Records is where a row for each attempt is written.
+	Records Records `koanf:"records"`
 	// Sim tunes the simulated engines. It has no effect when there are pools.
 	Sim Sim `koanf:"sim"`
 	// Log is the router's own log and the access log.
@@ -59,10 +65,18 @@ type Server struct {
 	// PassthroughPaths are request paths, compared byte for byte and without
 	// the query, that are forwarded although the router does not govern them.
 	PassthroughPaths []string `koanf:"passthrough_paths"`
+	// TenantHeader is the header field that names the tenant, for rules,
+	// records and the cache. Empty, the default: there are no tenants. Whatever
+	// stands in front of the router must set it.
+	TenantHeader string `koanf:"tenant_header"`
 }
 
-// SamplingContract is what the operator declares about sampling parameters.
+// SamplingContract is what the operator declares about sampling parameters: for
+// the fleet, a pool, a model or a decision. The most specific one holds.
 type SamplingContract struct {
+	// Narrow lays the params over those of the contract that would hold
+	// otherwise, which they may only narrow. It is not for the fleet's.
+	Narrow bool `koanf:"narrow"`
 	// OnConflict is what happens to a request that breaks the contract: reject
 	// (the default), allow, observe or replace.
 	OnConflict string `koanf:"on_conflict"`
@@ -102,8 +116,11 @@ type Pool struct {
 	// it, which is looked at when it joins and when it comes back, else HTTP/1.1;
 	// the default), http1 or h2c. https workers are spoken to in HTTP/1.1.
 	Protocol string `koanf:"protocol"`
-	// Workers are the engines, at least one.
+	// Workers are the engines that are always there. At least one, unless
+	// Discover finds them.
 	Workers []Worker `koanf:"workers"`
+	// Discover finds further workers.
+	Discover Discover `koanf:"discover"`
 	// Timeouts bound each request to a worker of the pool.
 	Timeouts Timeouts `koanf:"timeouts"`
 	// Health says how workers are asked whether they are well.
@@ -118,6 +135,46 @@ type Pool struct {
 	TLS TLS `koanf:"tls"`
 	// Headers edits the header of what is sent to the workers.
 	Headers Headers `koanf:"headers"`
+	// Contract is the sampling contract of the pool, in the place of the
+	// fleet's.
+	Contract *SamplingContract `koanf:"sampling_contract"`
+	// ModelContracts are those of single models, in the place of the pool's.
+	ModelContracts map[string]*SamplingContract `koanf:"model_contracts"`
+	// ContextWindows are how many tokens the models take, prompt and answer
+	// together: a number, 32K (thousands) or 1M. They are shown by /v1/models.
+	ContextWindows map[string]Tokens `koanf:"context_windows"`
+	// ExtraBody are top-level members that are added to a request that does not
+	// have them.
+	ExtraBody Object `koanf:"extra_body"`
+	// Thinking are the members that turn a model's thinking on or off.
+	Thinking Thinking `koanf:"thinking"`
+}
+
+// Discover finds workers while the router runs. At most one of File, DNS and SRV
+// is given.
+type Discover struct {
+	// File lists one URL a line, and may add weight=N; it is read anew when it
+	// changes. An empty or faulty file changes nothing.
+	File string `koanf:"file"`
+	// DNS is a name whose A and AAAA records are workers.
+	DNS DNSName `koanf:"dns"`
+	// SRV is a name whose SRV records are workers, such as
+	// _http._tcp.engines.internal; the weights are theirs.
+	SRV string `koanf:"srv"`
+	// Scheme is http (the default) or https, for what DNS finds.
+	Scheme string `koanf:"scheme"`
+	// Resolver is the DNS server, host:port. Default: those of the system.
+	Resolver string `koanf:"resolver"`
+	// MinInterval and MaxInterval bound the time between two looks, which the
+	// TTL of the records decides. Defaults 1s and 1m.
+	MinInterval time.Duration `koanf:"min_interval"`
+	MaxInterval time.Duration `koanf:"max_interval"`
+}
+
+// DNSName is a name with address records, and the port of the workers there.
+type DNSName struct {
+	Name string `koanf:"name"`
+	Port int    `koanf:"port"`
 }
 
 // Prefix is what prefix_aware remembers of conversations.
@@ -170,6 +227,9 @@ type Health struct {
 	// HealthyAfter is the number of good ones in a row, at least 1, after which
 	// it gets requests again. Default 2.
 	HealthyAfter int `koanf:"healthy_after"`
+	// MinHealthy is how many workers the probes leave in service whatever they
+	// find, 0 to 100000. Default 0.
+	MinHealthy int `koanf:"min_healthy"`
 	// FailOpen sends requests to any worker when none is well, instead of
 	// answering 503. Default false.
 	FailOpen bool `koanf:"fail_open"`
@@ -197,6 +257,18 @@ type Retry struct {
 	// Budget bounds retries to this share of the pool's requests, 0 to 1.
 	// Default 0.2.
 	Budget float64 `koanf:"budget"`
+	// Backoff is the wait before a try, but for the first one after a failed
+	// connection.
+	Backoff Backoff `koanf:"backoff"`
+}
+
+// Backoff is a wait by chance between zero and a bound that doubles from Base to
+// Max with each try.
+type Backoff struct {
+	// Base is the first bound. Zero is no wait. Default 25ms.
+	Base time.Duration `koanf:"base"`
+	// Max is the last one. Default 250ms.
+	Max time.Duration `koanf:"max"`
 }
 
 // Limits bound the requests under way at a pool. What is beyond waits in a queue,

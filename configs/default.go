@@ -24,6 +24,18 @@ func Default() *Config {
 			Pace:    20 * time.Millisecond,
 			TTFB:    50 * time.Millisecond,
 		},
+		Cache: Cache{
+			Store:    "memory",
+			MaxBytes: 256 << 20,
+			Redis:    Redis{Prefix: "sluice:", Timeout: 50 * time.Millisecond},
+		},
+		Records: Records{
+			Store:  "off",
+			Queue:  8192,
+			Batch:  256,
+			Flush:  time.Second,
+			Retain: 30 * 24 * time.Hour,
+		},
 		Log: Log{Level: "info", Access: true},
 	}
 }
@@ -52,8 +64,9 @@ func DefaultPool() Pool {
 			UnhealthyAfter: 3,
 			HealthyAfter:   2,
 		},
-		Breaker: Breaker{Failures: 5, Cooldown: 30 * time.Second},
-		Retry:   Retry{Attempts: 2, Budget: 0.2},
-		Limits:  Limits{MaxQueue: 1024, QueueTimeout: 10 * time.Second},
+		Breaker:  Breaker{Failures: 5, Cooldown: 30 * time.Second},
+		Retry:    Retry{Attempts: 2, Budget: 0.2, Backoff: Backoff{Base: 25 * time.Millisecond, Max: 250 * time.Millisecond}},
+		Discover: Discover{Scheme: "http", MinInterval: time.Second, MaxInterval: time.Minute},
+		Limits:   Limits{MaxQueue: 1024, QueueTimeout: 10 * time.Second},
 	}
 }

@@ -71,8 +71,8 @@ func TestFaultsYAML(t *testing.T) {
 		{"server: {drain: 1.5}", "a.yaml:1:17: server.drain: must be a duration, got 1.5: add a unit, such as 1.5s"},
 		{"server: {drain: '30'}", "a.yaml:1:17: server.drain: must be a duration, got 30: add a unit, such as 30s"},
 		{"server: {drain: -30s}", `a.yaml:1:17: server.drain: must not be negative, got "-30s"`},
-		{"server: {drain: 3 minutes}", `a.yaml:1:17: server.drain: must be a duration such as 500ms, 30s or 1h30m, at most 2562047h, got "3 minutes"`},
-		{"server: {drain: 9999999h}", `a.yaml:1:17: server.drain: must be a duration such as 500ms, 30s or 1h30m, at most 2562047h, got "9999999h"`},
+		{"server: {drain: 3 minutes}", `a.yaml:1:17: server.drain: must be a duration such as 500ms, 30s, 1h30m or 30d, at most 2562047h, got "3 minutes"`},
+		{"server: {drain: 9999999h}", `a.yaml:1:17: server.drain: must be a duration such as 500ms, 30s, 1h30m or 30d, at most 2562047h, got "9999999h"`},
 		{"server: {drain: true}", "a.yaml:1:17: server.drain: must be a duration such as 30s, got true"},
 		{"server: {max_body: -1}", `a.yaml:1:20: server.max_body: must not be negative, got "-1"`},
 		{"server: {max_body: 0}", "a.yaml:1:20: server.max_body: must be at least 1 byte"},
@@ -212,7 +212,7 @@ pools:
 		`b.json:1:85: sampling_contract.params.topp: 1 is for an unknown parameter (did you mean "top_p"?); expected one of temperature, top_p, top_k, min_p, repetition_penalty, frequency_penalty, presence_penalty, n`,
 		`SLUICE_LOG__LEVEL: log.level: must be one of debug, info, warn, error, got "loud"`,
 		`SLUICE_NOPE: unknown variable: "nope" is no key`,
-		`--drain: server.drain: must be a duration such as 500ms, 30s or 1h30m, at most 2562047h, got "1 day"`,
+		`--drain: server.drain: must be a duration such as 500ms, 30s, 1h30m or 30d, at most 2562047h, got "1 day"`,
 	}
 	if err == nil || err.Error() != strings.Join(want, "\n") {
 		t.Errorf("unexpected faults\n got:\n%v\nwant:\n%s", err, strings.Join(want, "\n"))

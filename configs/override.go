@@ -297,7 +297,9 @@ func (s *setting) node(t reflect.Type, path string, faults *Faults) *node {
 	switch {
 	case t == durationType, t == bytesType:
 		return n
-	case t == secretType && strings.HasPrefix(s.text, "{"):
+	case t == thinkingType && !strings.HasPrefix(s.text, "{"):
+		return n // the name of a preset
+	case t == objectType, t == secretType && strings.HasPrefix(s.text, "{"):
 		return parseJSONText(s.text, s.origin, path, faults)
 	case t.Kind() == reflect.Bool && (s.text == "true" || s.text == "false"):
 		n.kind, n.value = kindBool, s.text == "true"

@@ -116,7 +116,7 @@ func TestB80_EnvFaults(t *testing.T) {
 	f(`SLUICE_LOG__ACCESS: log.access: must be true or false, got ""`, "SLUICE_LOG__ACCESS=")
 	f(`SLUICE_LOG__ACCESS: log.access: must be true or false, got "1"`, "SLUICE_LOG__ACCESS=1")
 	f("SLUICE_SERVER__DRAIN: server.drain: must be a duration, got 30: add a unit, such as 30s", "SLUICE_SERVER__DRAIN=30")
-	f(`SLUICE_SERVER__DRAIN: server.drain: must be a duration such as 500ms, 30s or 1h30m, at most 2562047h, got "oops"`, "SLUICE_SERVER__DRAIN=oops")
+	f(`SLUICE_SERVER__DRAIN: server.drain: must be a duration such as 500ms, 30s, 1h30m or 30d, at most 2562047h, got "oops"`, "SLUICE_SERVER__DRAIN=oops")
 	f(`SLUICE_SERVER__MAX_BODY: server.max_body: must be a size such as 32MiB, 64KB or 1048576, got "32mb"`, "SLUICE_SERVER__MAX_BODY=32mb")
 	f(`SLUICE_SIM__ENGINES: sim.engines: must be a whole number, got "two"`, "SLUICE_SIM__ENGINES=two")
 	f("SLUICE_SERVER__LISTEN: server.listen: must not be empty", "SLUICE_SERVER__LISTEN=")

@@ -61,6 +61,14 @@ func (r *reader) value(n *node, t reflect.Type, path string) (v any, ok bool) {
 		return r.size(n, path)
 	case t == secretType:
 		return r.secret(n, path)
+	case t == objectType:
+		return r.jsonObject(n, path)
+	case t == tokensType:
+		return r.tokens(n, path)
+	case t == limitType:
+		return r.limit(n, path)
+	case t == thinkingType:
+		return r.thinking(n, path)
 	}
 	switch t.Kind() {
 	case reflect.Pointer:

@@ -101,6 +101,12 @@ func written(v any) any {
 		return v.String()
 	case Secret:
 		return redacted
+	case Object:
+		return json.RawMessage(v)
+	case TokenLimit:
+		if v == AutoTokens {
+			return "auto"
+		}
 	case map[string]any:
 		out := make(map[string]any, len(v))
 		for key, value := range v {

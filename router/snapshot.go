@@ -96,9 +96,12 @@ func (s *snapshot) addPool(cfg *configs.Pool, m *metricSet) error {
 		Prefix:     upstream.Prefix{MaxBytes: int64(cfg.Prefix.MaxBytes), Block: int(cfg.Prefix.Block)},
 		Timeouts:   upstream.Timeouts(cfg.Timeouts),
 		Protocol:   cfg.Protocol,
-		Health:     upstream.Health(cfg.Health),
-		Breaker:    upstream.Breaker(cfg.Breaker),
-		Retry:      upstream.Retry(cfg.Retry),
+		Health: upstream.Health{
+			Path: cfg.Health.Path, Interval: cfg.Health.Interval, Timeout: cfg.Health.Timeout,
+			UnhealthyAfter: cfg.Health.UnhealthyAfter, HealthyAfter: cfg.Health.HealthyAfter, FailOpen: cfg.Health.FailOpen,
+		},
+		Breaker: upstream.Breaker(cfg.Breaker),
+		Retry:   upstream.Retry{Attempts: cfg.Retry.Attempts, Budget: cfg.Retry.Budget},
 		Limits: upstream.Limits{
 			PerWorker:    cfg.Limits.MaxInflightPerWorker,
 			Pool:         cfg.Limits.MaxInflight,
