@@ -74,15 +74,15 @@ type Server struct {
 // SamplingContract is what the operator declares about sampling parameters: for
 // the fleet, a pool, a model or a decision. The most specific one holds.
 type SamplingContract struct {
-	// Narrow lays the params over those of the contract that would hold
-	// otherwise, which they may only narrow. It is not for the fleet's.
-	Narrow bool `koanf:"narrow"`
 	// OnConflict is what happens to a request that breaks the contract: reject
 	// (the default), allow, observe or replace.
 	OnConflict string `koanf:"on_conflict"`
 	// Params holds for each governed field a number (a pin: int, uint64 or
 	// float64) or a map[string]any with the numbers min and max (a band).
 	Params map[string]any `koanf:"params"`
+	// Narrow lays the params over those of the contract that would hold
+	// otherwise, which they may only narrow. It is not for the fleet's.
+	Narrow bool `koanf:"narrow"`
 }
 
 // Pool is a set of workers that serve the same models.

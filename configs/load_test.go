@@ -69,10 +69,11 @@ func TestLoadDefaultsOfAPool(t *testing.T) {
 		Timeouts: Timeouts{
 			FirstByte: 300 * time.Second, BetweenEvents: time.Minute, Total: 5 * time.Minute,
 		},
-		Health:  Health{Path: "/health", Interval: 5 * time.Second, Timeout: 2 * time.Second, UnhealthyAfter: 3, HealthyAfter: 2},
-		Breaker: Breaker{Failures: 5, Cooldown: 30 * time.Second},
-		Retry:   Retry{Attempts: 2, Budget: 0.2},
-		Limits:  Limits{MaxQueue: 1024, QueueTimeout: 10 * time.Second},
+		Health:   Health{Path: "/health", Interval: 5 * time.Second, Timeout: 2 * time.Second, UnhealthyAfter: 3, HealthyAfter: 2},
+		Breaker:  Breaker{Failures: 5, Cooldown: 30 * time.Second},
+		Retry:    Retry{Attempts: 2, Budget: 0.2, Backoff: Backoff{Base: 25 * time.Millisecond, Max: 250 * time.Millisecond}},
+		Discover: Discover{Scheme: "http", MinInterval: time.Second, MaxInterval: time.Minute},
+		Limits:   Limits{MaxQueue: 1024, QueueTimeout: 10 * time.Second},
 	}
 	if got := c.Pools[0]; !reflect.DeepEqual(got, want) {
 		t.Errorf("unexpected pool; got %+v; want %+v", got, want)

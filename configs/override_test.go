@@ -182,12 +182,12 @@ func TestParseContractFlags(t *testing.T) {
 	}
 	band := map[string]any{"temperature": 1, "top_p": map[string]any{"min": 0.9, "max": 1}}
 	inDir(t, "a.yaml", "sampling_contract: {on_conflict: observe, params: {n: 1}}\n")
-	f("", "", SamplingContract{"observe", map[string]any{"n": 1}})
-	f(`{"temperature":1,"top_p":{"min":0.9,"max":1}}`, "", SamplingContract{"observe", band})
-	f(`{"temperature":1,"top_p":{"min":0.9,"max":1}}`, "replace", SamplingContract{"replace", band})
+	f("", "", SamplingContract{OnConflict: "observe", Params: map[string]any{"n": 1}})
+	f(`{"temperature":1,"top_p":{"min":0.9,"max":1}}`, "", SamplingContract{OnConflict: "observe", Params: band})
+	f(`{"temperature":1,"top_p":{"min":0.9,"max":1}}`, "replace", SamplingContract{OnConflict: "replace", Params: band})
 	inDir(t, "a.yaml", "")
-	f(` {"temperature":1,"top_p":{"min":0.9,"max":1}} `, "", SamplingContract{"reject", band})
-	f(`{"temperature":1.0}`, "allow", SamplingContract{"allow", map[string]any{"temperature": 1.0}})
+	f(` {"temperature":1,"top_p":{"min":0.9,"max":1}} `, "", SamplingContract{OnConflict: "reject", Params: band})
+	f(`{"temperature":1.0}`, "allow", SamplingContract{OnConflict: "allow", Params: map[string]any{"temperature": 1.0}})
 }
 
 func TestParseContractFlagsFaults(t *testing.T) {

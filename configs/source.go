@@ -102,7 +102,11 @@ func written(v any) any {
 	case Secret:
 		return redacted
 	case Object:
-		return json.RawMessage(v)
+		var m any
+		if err := json.Unmarshal([]byte(v), &m); err != nil {
+			panic("BUG: an Object that is no JSON: " + err.Error())
+		}
+		return m
 	case TokenLimit:
 		if v == AutoTokens {
 			return "auto"

@@ -1,7 +1,6 @@
 package configs
 
 import (
-	"errors"
 	"fmt"
 	"maps"
 	"net"
@@ -21,8 +20,10 @@ func (c *Config) Validate() error { return c.faults().err() }
 func (c *Config) faults() Faults {
 	v := validator{origins: c.origins}
 	v.server(&c.Server)
-	v.contract(c.Contract)
 	v.pools(c.Pools)
+	v.contracts(c)
+	v.routing(c)
+	v.stores(c)
 	v.sim(&c.Sim)
 	v.oneOf("log.level", c.Log.Level, "debug", "info", "warn", "error")
 	return v.faults
@@ -149,27 +150,9 @@ func governedBy(p string) string {
 
 // contract leaves the domains of the parameters to the package that holds
 // requests to them.
-func (v *validator) contract(c *SamplingContract) {
-	if c == nil {
-		return
-	}
-	_, err := policy.NewContract(policy.ContractSpec{OnConflict: c.OnConflict, Params: c.Params})
-	if err == nil {
-		return
-	}
-	joined, ok := err.(interface{ Unwrap() []error })
-	if !ok {
-		v.fail("sampling_contract", "%v", err)
-		return
-	}
-	for _, err := range joined.Unwrap() {
-		var spec *policy.SpecError
-		if errors.As(err, &spec) {
-			v.fail("sampling_contract."+spec.Path, "%s %s", spec.Value, spec.Problem)
-		} else {
-			v.fail("sampling_contract", "%v", err)
-		}
-	}
+func (v *validator) contract(path string, spec policy.ContractSpec) {
+	_, err := policy.NewContract(spec)
+	v.specErrors(path, err)
 }
 
 func (v *validator) sim(s *Sim) {
@@ -199,7 +182,9 @@ func (v *validator) pools(pools []Pool) {
 		} else if len(p.Models) == 0 {
 			catchAll = path
 		}
-		v.workers(p.Workers, path+".workers")
+		v.workers(p, path+".workers")
+		v.discover(&p.Discover, path+".discover")
+		v.windows(p, path)
 		v.tls(p, path)
 		v.headers(&p.Headers, path+".headers")
 		v.failures(p, path)
@@ -236,6 +221,10 @@ func (v *validator) failures(p *Pool, path string) {
 	}
 	for i := range p.Workers {
 		v.within(itemPath(path+".workers", i)+".weight", p.Workers[i].Weight, 0, 1000)
+	}
+	v.within(path+".health.min_healthy", h.MinHealthy, 0, 100_000)
+	if b := p.Retry.Backoff; b.Max < b.Base {
+		v.fail(path+".retry.backoff.max", "must not be shorter than base, %s, got %s", b.Base, b.Max)
 	}
 	if b := p.Retry.Budget; !(b >= 0 && b <= 1) {
 		v.fail(path+".retry.budget", "must be from 0 to 1, got %v", b)
@@ -294,12 +283,12 @@ func (v *validator) models(p *Pool, path string, served map[string]string) {
 	}
 }
 
-func (v *validator) workers(workers []Worker, path string) {
-	if len(workers) == 0 {
+func (v *validator) workers(p *Pool, path string) {
+	if len(p.Workers) == 0 && p.Discover.none() {
 		v.fail(path, "must hold at least one worker")
 	}
-	seen := make(map[string]string, len(workers)) // host:port: path
-	for i, w := range workers {
+	seen := make(map[string]string, len(p.Workers)) // host:port: path
+	for i, w := range p.Workers {
 		at := itemPath(path, i) + ".url"
 		host, msg := workerHost(w.URL)
 		if msg != "" {
