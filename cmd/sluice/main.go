@@ -9,6 +9,7 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"strings"
 	"syscall"
 )
 
@@ -19,22 +20,35 @@ const (
 	exitUsage  = 2 // the command line or the configuration is wrong
 )
 
-const usage = `sluice is an edge router for fleets of LLM inference engines.
+// verb is one thing that the command does.
+type verb struct {
+	name, text string
+	run        func(*process) int
+}
 
-usage: sluice VERB [flags]
+// verbs are in the order in which the usage lists them.
+var verbs = []verb{
+	{"serve", "route requests (with simulated engines where no pools are configured)", runServe},
+	{"check", "validate a configuration and warn of what looks wrong", runCheck},
+	{"sim", "run simulated engines", runSim},
+	{"version", "print the version", runVersion},
+}
 
-  serve    route requests (with simulated engines where no pools are configured)
-  sim      run simulated engines
-  version  print the version
-
-Each verb explains itself with -h.
-Exit codes: 0 success, 1 failure while running, 2 wrong usage or configuration.
-`
+func usage() string {
+	var b strings.Builder
+	b.WriteString("sluice is an edge router for fleets of LLM inference engines.\n\nusage: sluice VERB [flags]\n\n")
+	for _, v := range verbs {
+		fmt.Fprintf(&b, "  %-8s %s\n", v.name, v.text)
+	}
+	b.WriteString("\nEach verb explains itself with -h.\nExit codes: 0 success, 1 failure while running, 2 wrong usage or configuration.\n")
+	return b.String()
+}
 
 // process is what a verb gets from outside.
 type process struct {
 	args           []string
 	env            []string
+	stdin          io.Reader
 	stdout, stderr io.Writer
 	// stop ends at the first SIGINT or SIGTERM, now at the second.
 	stop, now context.Context
@@ -44,31 +58,29 @@ func main() {
 	stop, now := signals()
 	os.Exit(run(&process{
 		args: os.Args[1:], env: os.Environ(),
-		stdout: os.Stdout, stderr: os.Stderr,
+		stdin: os.Stdin, stdout: os.Stdout, stderr: os.Stderr,
 		stop: stop, now: now,
 	}))
 }
 
 func run(p *process) int {
 	if len(p.args) == 0 {
-		fmt.Fprint(p.stderr, usage)
+		fmt.Fprint(p.stderr, usage())
 		return exitUsage
 	}
-	verb := p.args[0]
+	name := p.args[0]
 	p.args = p.args[1:]
-	switch verb {
-	case "serve":
-		return runServe(p)
-	case "sim":
-		return runSim(p.stop, p.args, p.stdout, p.stderr)
-	case "version":
-		fmt.Fprintln(p.stdout, version())
-		return exitOK
+	for _, v := range verbs {
+		if v.name == name {
+			return v.run(p)
+		}
+	}
+	switch name {
 	case "help", "-h", "-help", "--help":
-		fmt.Fprint(p.stdout, usage)
+		fmt.Fprint(p.stdout, usage())
 		return exitOK
 	}
-	fmt.Fprintf(p.stderr, "sluice: unknown verb %q\n\n%s", verb, usage)
+	fmt.Fprintf(p.stderr, "sluice: unknown verb %q\n\n%s", name, usage())
 	return exitUsage
 }
 

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
-	"strings"
 
 	"sluice/configs"
 	"sluice/router"
@@ -31,64 +30,27 @@ flags:
 
 // parseServe reads the flags of serve. It has told of an error already.
 func parseServe(p *process) (configs.Options, error) {
-	o := configs.Options{Env: p.env}
 	fs := flag.NewFlagSet("sluice serve", flag.ContinueOnError)
 	fs.SetOutput(p.stderr)
 	fs.Usage = func() {
 		fmt.Fprint(p.stderr, serveUsage)
 		fs.PrintDefaults()
 	}
-	fs.Func("config", "configuration `file` (.yaml, .json, .toml), repeatable", func(s string) error {
-		o.Files = append(o.Files, s)
-		return nil
-	})
-	key := func(name, path, text string) {
-		fs.Func(name, text, func(s string) error {
-			o.Flags = append(o.Flags, configs.Override{Flag: "--" + name, Path: path, Value: s})
-			return nil
-		})
-	}
-	key("listen", "server.listen", "`address` of the data listener")
-	key("admin-listen", "server.admin_listen", "`address` of the admin listener")
-	key("drain", "server.drain", "`time` that streams have to finish after SIGTERM")
-	key("log-level", "log.level", "`level`: debug, info, warn or error")
-	fs.Func("set", "`key=value` of the configuration, repeatable: --set server.max_body=8MiB", func(s string) error {
-		path, value, ok := strings.Cut(s, "=")
-		if !ok {
-			return errors.New("want key=value")
-		}
-		o.Flags = append(o.Flags, configs.Override{Flag: "--set " + path, Path: path, Value: value})
-		return nil
-	})
-	params := fs.String("override-sampling-params", "", "sampling contract as a JSON `object`: '{\"temperature\":1,\"top_p\":{\"min\":0.9,\"max\":1}}'")
-	conflict := fs.String("sampling-param-conflict", "", "what a conflict with it does: reject, allow, observe or replace")
+	c := newConfigFlags(fs, p.env)
+	c.serveFlags()
 	if err := fs.Parse(p.args); err != nil {
-		return o, err
+		return configs.Options{}, err
 	}
 	if fs.NArg() > 0 {
 		err := fmt.Errorf("unexpected argument %q", fs.Arg(0))
 		fmt.Fprintf(p.stderr, "sluice serve: %v\n", err)
-		return o, err
+		return configs.Options{}, err
 	}
-	// An unset shell variable must not switch the contract off in silence.
-	empty := ""
-	fs.Visit(func(f *flag.Flag) {
-		if (f.Name == "override-sampling-params" || f.Name == "sampling-param-conflict") && f.Value.String() == "" {
-			empty = f.Name
-		}
-	})
-	if empty != "" {
-		err := fmt.Errorf("--%s is empty; leave it out to have no contract", empty)
-		fmt.Fprintf(p.stderr, "sluice serve: wrong configuration:\n%v\n", err)
-		return o, err
-	}
-	overrides, err := configs.ParseContractFlags(*params, *conflict)
+	o, err := c.options()
 	if err != nil {
 		fmt.Fprintf(p.stderr, "sluice serve: wrong configuration:\n%v\n", err)
-		return o, err
 	}
-	o.Flags = append(o.Flags, overrides...)
-	return o, nil
+	return o, err
 }
 
 func runServe(p *process) int {

@@ -105,30 +105,30 @@ func (c *simConfig) check(rest []string) error {
 	return nil
 }
 
-// runSim is the verb sim: it serves until ctx is done and returns the exit code.
-func runSim(ctx context.Context, args []string, stdout, stderr io.Writer) int {
-	c, err := parseSim(args, stderr)
+// runSim is the verb sim: it serves until p is told to stop.
+func runSim(p *process) int {
+	c, err := parseSim(p.args, p.stderr)
 	switch {
 	case errors.Is(err, flag.ErrHelp):
-		return 0
+		return exitOK
 	case err != nil:
-		return 2
+		return exitUsage
 	}
-	engines, err := startEngines(c, stdout)
-	code := 0
+	engines, err := startEngines(c, p.stdout)
+	code := exitOK
 	if err != nil {
-		fmt.Fprintf(stderr, "sluice sim: %v\n", err)
-		code = 1
+		fmt.Fprintf(p.stderr, "sluice sim: %v\n", err)
+		code = exitFailed
 	} else {
-		<-ctx.Done()
+		<-p.stop.Done()
 	}
-	// ctx is done by now; the engines get a moment of their own.
-	closing, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
+	// The engines get a moment of their own.
+	closing, cancel := context.WithTimeout(context.WithoutCancel(p.stop), 5*time.Second)
 	defer cancel()
 	for _, e := range engines {
 		if err := e.Close(closing); err != nil {
-			fmt.Fprintf(stderr, "sluice sim: %v\n", err)
-			code = 1
+			fmt.Fprintf(p.stderr, "sluice sim: %v\n", err)
+			code = exitFailed
 		}
 	}
 	return code

@@ -19,7 +19,7 @@ func TestSim(t *testing.T) {
 	var stderr bytes.Buffer
 	go func() {
 		args := []string{"--listen", "127.0.0.1:0", "--count", "2", "--model", "a", "--model", "b", "--engine", "sglang", "--text", "hi"}
-		code <- runSim(ctx, args, in, &stderr)
+		code <- runSim(&process{args: args, stdout: in, stderr: &stderr, stop: ctx})
 		in.Close()
 	}()
 	lines := bufio.NewScanner(out)
@@ -53,7 +53,7 @@ func TestSim_Errors(t *testing.T) {
 		var stdout, stderr bytes.Buffer
 		ctx, cancel := context.WithCancel(context.Background())
 		cancel()
-		if got := runSim(ctx, args, &stdout, &stderr); got != code || !strings.Contains(stderr.String(), message) {
+		if got := runSim(&process{args: args, stdout: &stdout, stderr: &stderr, stop: ctx}); got != code || !strings.Contains(stderr.String(), message) {
 			t.Errorf("unexpected end of %q; got %d, %q; want %d, %q", args, got, stderr.String(), code, message)
 		}
 	}

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"fmt"
 	"runtime"
 	"runtime/debug"
 )
@@ -18,4 +19,9 @@ func version() string {
 		}
 	}
 	return "sluice " + v + " " + runtime.Version() + " " + runtime.GOOS + "/" + runtime.GOARCH
+}
+
+func runVersion(p *process) int {
+	fmt.Fprintln(p.stdout, version())
+	return exitOK
 }
