@@ -23,14 +23,28 @@ func (v *validator) routing(c *Config) {
 			names[d.Name] = path
 		}
 		v.within(path+".priority", d.Priority, -1_000_000, 1_000_000)
-		v.rule(d.Rules, path+".rules")
+		v.rule(c, d.Rules, path+".rules")
 		v.destination(c, d, path)
 		v.plugins(c, d, path+".plugins")
 	}
+	v.matcher(c.Routing.Decisions)
+}
+
+// matcher leaves what the rules mean to the package that holds requests to them.
+// What was found here is not told twice.
+func (v *validator) matcher(decisions []Decision) {
+	specs := make([]policy.DecisionSpec, len(decisions))
+	for i := range decisions {
+		specs[i] = decisions[i].Spec()
+	}
+	_, err := policy.NewMatcher(specs)
+	more := validator{origins: v.origins}
+	more.specErrors("routing", err)
+	v.faults = append(v.faults, more.faults.without(v.faults)...)
 }
 
 // rule checks the words of a tree of rules, with suggestions.
-func (v *validator) rule(r *Rule, path string) {
+func (v *validator) rule(c *Config, r *Rule, path string) {
 	if r == nil {
 		return
 	}
@@ -40,8 +54,11 @@ func (v *validator) rule(r *Rule, path string) {
 	if r.Type != "" {
 		v.oneOf(path+".type", r.Type, ruleTypes...)
 	}
+	if r.Type == "tenant" && c.Server.TenantHeader == "" {
+		v.fail(path+".type", "tenant needs server.tenant_header")
+	}
 	for i := range r.Conditions {
-		v.rule(&r.Conditions[i], itemPath(path+".conditions", i))
+		v.rule(c, &r.Conditions[i], itemPath(path+".conditions", i))
 	}
 }
 

@@ -18,6 +18,9 @@ func (p *parser) cond(op Op) (*Cond, bool) {
 		return p.not()
 	}
 	first, ok := p.cond(op - 1)
+	if word := p.tok.text; ok && p.tok.kind == tokWord && (word == "and" || word == "or") {
+		return nil, p.fail(p.tok.pos, "write "+strings.ToUpper(word)+" in capitals")
+	}
 	if !ok || !p.isOp(op) {
 		return first, ok
 	}
@@ -83,6 +86,26 @@ func (n *Notes) take(c *Cond) {
 	c.Notes = Notes{}
 }
 
+// takeBefore moves away the comments before the first line of c.
+func (c *Cond) takeBefore() []Comment {
+	before := c.Before
+	c.Before = nil
+	if c.joins() {
+		before = append(before, c.Conds[0].takeBefore()...)
+	}
+	return before
+}
+
+// takeAfter moves away the comment behind the last line of c.
+func (c *Cond) takeAfter() string {
+	after := c.After
+	c.After = ""
+	if c.joins() {
+		after = c.Conds[len(c.Conds)-1].takeAfter()
+	}
+	return after
+}
+
 func (p *parser) paren() (*Cond, bool) {
 	open := p.tok.pos
 	p.advance()
@@ -93,7 +116,7 @@ func (p *parser) paren() (*Cond, bool) {
 	case p.take(")"):
 		c.Paren = c.Op == And || c.Op == Or
 		return c, true
-	case p.unclosed(), p.tok.is("}"), p.isWord(p.words.clauses()):
+	case p.outside(), p.tok.is("}"), p.isWord(p.words.clauses()):
 		return nil, p.fail(open, `the "(" is never closed`)
 	}
 	return nil, p.unexpected("AND, OR or )")
@@ -111,7 +134,7 @@ func (p *parser) test() (*Cond, bool) {
 		return nil, p.unexpected(`"(" behind ` + shown(c.Name))
 	}
 	for !p.tok.is(")") {
-		if p.unclosed() {
+		if p.outside() {
 			return nil, p.fail(at, `the "(" of `+c.Name+" is never closed")
 		}
 		if p.tok.kind == tokPunct {

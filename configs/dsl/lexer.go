@@ -54,10 +54,10 @@ type lexer struct {
 	mark, column int
 	lines        int  // line ends since the last token or comment
 	any          bool // a token stands before, on this line
-	fail         func(pos Pos, msg string)
+	fail         func(pos Pos, msg string) bool
 }
 
-func newLexer(src string, fail func(Pos, string)) *lexer {
+func newLexer(src string, fail func(Pos, string) bool) *lexer {
 	l := &lexer{src: src, line: 1, column: 1, lines: 1, fail: fail}
 	if strings.HasPrefix(src, "\ufeff") {
 		l.off, l.mark = 3, 3

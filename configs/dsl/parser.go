@@ -152,10 +152,12 @@ func (p *parser) separate(n *Notes) {
 func (p *parser) file() *File {
 	f := &File{}
 	for p.tok.kind != tokEnd && len(p.errors) < maxErrors {
-		if s, ok := p.statement(); ok {
-			f.Statements = append(f.Statements, s)
-		} else {
+		before := len(p.errors)
+		switch s, ok := p.statement(); {
+		case !ok:
 			p.recover()
+		case len(p.errors) == before: // of the lexer, too
+			f.Statements = append(f.Statements, s)
 		}
 	}
 	f.End = p.comments()
@@ -164,18 +166,17 @@ func (p *parser) file() *File {
 
 // recover moves to the next statement of the top level.
 func (p *parser) recover() {
-	for p.advance(); p.tok.kind != tokEnd; p.advance() {
-		if p.beginsStatement() {
-			break
-		}
+	for !p.outside() && !(p.open <= 0 && p.tok.first && p.isWord(p.words.top())) {
+		p.advance()
 	}
 	p.open, p.nested = 0, 0
 }
 
-// beginsStatement reports whether tok is a word of the top level that is
-// certainly meant as one: all brackets are closed, or it is not indented.
-func (p *parser) beginsStatement() bool {
-	return p.tok.first && (p.open <= 0 || p.tok.pos.Column == 1) && p.isWord(p.words.top())
+// outside reports whether tok cannot be inside of brackets: it is the end, or a
+// word of the top level alone that is not indented.
+func (p *parser) outside() bool {
+	return p.tok.kind == tokEnd ||
+		p.tok.first && p.tok.pos.Column == 1 && p.isWord(p.words.top()) && !p.isWord(p.words.clauses())
 }
 
 // isWord reports whether tok is one of words, and no key.
@@ -196,11 +197,11 @@ func (p *parser) statement() (*Statement, bool) {
 	var ok bool
 	switch {
 	case s.Word == WordRoute:
-		ok = p.name1(s, "the name of the route") && p.props(s) && p.route(s)
+		ok = p.arg(s, "the name of the route") && p.props(s) && p.route(s)
 	case s.Word == WordPlugin:
-		ok = p.name1(s, "the name of the template") && p.name1(s, "the type of plugin "+shown(s.Args[0].Text)+" is") && p.block(s)
+		ok = p.arg(s, "the name of the template") && p.arg(s, "the type of the template") && p.block(s)
 	case slices.Contains(p.words.Named, s.Word):
-		ok = p.name1(s, "a name") && p.block(s)
+		ok = p.arg(s, "a name") && p.block(s)
 	default:
 		ok = p.operand(s)
 	}
@@ -208,8 +209,8 @@ func (p *parser) statement() (*Statement, bool) {
 	return s, ok
 }
 
-// name1 reads one name behind the word of s.
-func (p *parser) name1(s *Statement, what string) bool {
+// arg reads one name behind the word of s.
+func (p *parser) arg(s *Statement, what string) bool {
 	if p.tok.kind == tokEnd || p.tok.kind == tokPunct || p.meantAsWord() {
 		return p.unexpected(what)
 	}
@@ -252,7 +253,7 @@ func (p *parser) props(s *Statement) bool {
 		return true
 	}
 	for !p.take(")") {
-		if p.unclosed() {
+		if p.outside() {
 			return p.fail(open, `the "(" is never closed`)
 		}
 		f, ok := p.field("=")
@@ -264,11 +265,6 @@ func (p *parser) props(s *Statement) bool {
 	return true
 }
 
-// unclosed reports whether tok cannot be inside of brackets.
-func (p *parser) unclosed() bool {
-	return p.tok.kind == tokEnd || p.tok.first && p.tok.pos.Column == 1 && p.isWord(p.words.top())
-}
-
 // route reads the body of a ROUTE. After an error in a clause it goes on with
 // the next one.
 func (p *parser) route(s *Statement) bool {
@@ -278,7 +274,7 @@ func (p *parser) route(s *Statement) bool {
 	}
 	depth, good := p.open, true
 	for !p.tok.is("}") {
-		if p.unclosed() {
+		if p.outside() {
 			p.fail(open, `the "{" of `+WordRoute+" is never closed")
 			return false
 		}
@@ -302,13 +298,8 @@ func (p *parser) route(s *Statement) bool {
 // to its end.
 func (p *parser) nextClause(depth int) {
 	p.nested = 0
-	if p.tok.is("}") && p.open == depth || p.unclosed() {
-		return
-	}
-	for p.advance(); !p.unclosed(); p.advance() {
-		if p.open == depth && (p.tok.is("}") || p.tok.first && p.isWord(p.words.clauses())) {
-			return
-		}
+	for !p.outside() && !(p.open == depth && (p.tok.is("}") || p.tok.first && p.isWord(p.words.clauses()))) {
+		p.advance()
 	}
 }
 
@@ -326,11 +317,12 @@ func (p *parser) clause() (*Statement, bool) {
 	switch {
 	case s.Word == WordWhen:
 		s.When, ok = p.cond(Or)
-		if ok && s.When.Before != nil {
-			s.Before, s.When.Before = append(s.Before, s.When.Before...), nil
+		if ok {
+			s.Before = append(s.Before, s.When.takeBefore()...)
+			s.After = s.When.takeAfter()
 		}
 	case s.Word == WordPlugin:
-		ok = p.name1(s, "a template or a type of plugins")
+		ok = p.arg(s, "a template or a type of plugins")
 		if ok && p.tok.is("{") {
 			ok = p.block(s)
 		}
@@ -399,7 +391,7 @@ func (p *parser) list() (*Value, bool) {
 	p.advance()
 	v.Break = p.tok.first
 	for !p.tok.is("]") {
-		if p.unclosed() {
+		if p.outside() {
 			return nil, p.fail(v.Pos, `the "[" is never closed`)
 		}
 		item := &Item{Notes: p.begin()}
@@ -424,7 +416,7 @@ func (p *parser) mapping() (*Value, bool) {
 	p.advance()
 	v.Break = p.tok.first
 	for !p.tok.is("}") {
-		if p.unclosed() {
+		if p.outside() {
 			return nil, p.fail(v.Pos, `the "{" is never closed`)
 		}
 		f, ok := p.field(":")

@@ -92,7 +92,7 @@ func (p *printer) statement(s *Statement) {
 	p.b.WriteString(s.Word)
 	for _, a := range s.Args {
 		p.b.WriteByte(' ')
-		p.b.Write(appendName(nil, a))
+		p.b.Write(appendScalar(nil, a))
 	}
 	if len(s.Props) > 0 {
 		p.props(s.Props)
@@ -110,24 +110,6 @@ func (p *printer) statement(s *Statement) {
 		p.b.WriteByte(' ')
 		p.value(s.Value)
 	}
-}
-
-// appendName appends a scalar behind a word. One in capitals needs quotes: it
-// could be taken for the next word.
-func appendName(dst []byte, v *Value) []byte {
-	if v.Kind == String && !v.Quoted && capitals(v.Text) {
-		return appendQuoted(dst, v.Text)
-	}
-	return appendScalar(dst, v)
-}
-
-func capitals(s string) bool {
-	for i := range len(s) {
-		if !('A' <= s[i] && s[i] <= 'Z' || s[i] == '_') {
-			return false
-		}
-	}
-	return s != ""
 }
 
 func (p *printer) props(props []*Field) {
@@ -184,9 +166,6 @@ func (p *printer) column() int {
 func (p *printer) value(v *Value) {
 	text, ok := appendInline(nil, v)
 	if ok && (v.Kind != List && v.Kind != Map || p.column()+utf8.RuneCount(text) <= width) {
-		if p.wordBefore() && v.Kind == String {
-			text = appendName(nil, v)
-		}
 		p.b.Write(text)
 		return
 	}
@@ -203,12 +182,6 @@ func (p *printer) value(v *Value) {
 			p.value(f.Value)
 		})
 	}, '{', '}')
-}
-
-// wordBefore reports whether the value to come follows a word, and no key.
-func (p *printer) wordBefore() bool {
-	text := bytes.TrimRight(p.b.Bytes(), " ")
-	return len(text) > 0 && bytes.IndexByte([]byte(":=[\n"), text[len(text)-1]) < 0
 }
 
 // appendInline appends v in one line. It is false, and what was appended
@@ -297,44 +270,47 @@ func (p *printer) when(c *Cond) {
 }
 
 // operands prints c, and what its operator joins on lines of their own. The
-// comment behind the last one is printed with its line end by the caller's
-// line.
+// last of these is ended by the caller.
 func (p *printer) operands(c *Cond) {
-	if c.Paren || c.Op != And && c.Op != Or {
+	if !c.joins() {
 		text, _ := appendCond(nil, c, Or)
 		p.b.Write(text)
 		return
 	}
 	for i, inner := range c.Conds {
 		if i > 0 {
-			p.after(&Notes{After: trail(c.Conds[i-1])})
-			p.comments(leading(inner))
+			p.after(&Notes{After: after(c.Conds[i-1])})
+			p.comments(before(inner))
 			p.line(p.indent)
 			p.b.WriteString(opWords[c.Op] + " ")
 		}
 		p.indent++
-		if inner.Op == Or && !inner.Paren {
-			inner = &Cond{Op: Or, Conds: inner.Conds, Paren: true}
+		if inner.Op < c.Op {
+			p.operands(inner)
+		} else { // of a tree that was made by hand
+			p.operands(&Cond{Op: inner.Op, Conds: inner.Conds, Paren: true})
 		}
-		p.operands(inner)
 		p.indent--
 	}
 }
 
-// trail returns the comment behind the last line of c.
-func trail(c *Cond) string {
-	if c.After != "" || c.Paren || len(c.Conds) == 0 {
-		return c.After
+// joins reports whether c is AND or OR, and not in parentheses.
+func (c *Cond) joins() bool { return !c.Paren && (c.Op == And || c.Op == Or) }
+
+// after returns the comment behind the last line of c.
+func after(c *Cond) string {
+	if c.joins() {
+		return after(c.Conds[len(c.Conds)-1])
 	}
-	return trail(c.Conds[len(c.Conds)-1])
+	return c.After
 }
 
-// leading returns the comments before the first line of c.
-func leading(c *Cond) []Comment {
-	if c.Paren || c.Op != And && c.Op != Or {
-		return c.Before
+// before returns the comments before the first line of c.
+func before(c *Cond) []Comment {
+	if c.joins() {
+		return before(c.Conds[0])
 	}
-	return append(c.Before, leading(c.Conds[0])...)
+	return c.Before
 }
 
 // appendCond appends c in one line, in parentheses where it binds less than
@@ -348,7 +324,7 @@ func appendCond(dst []byte, c *Cond, within Op) (_ []byte, ok bool) {
 		dst, inner := appendCond(append(dst, "NOT "...), c.Conds[0], Not)
 		return dst, ok && inner
 	}
-	paren := c.Paren || c.Op > within || c.Op == within && within != Or
+	paren := c.Paren || c.Op > within
 	if paren {
 		dst = append(dst, '(')
 	}
