@@ -31,28 +31,23 @@ type abort struct {
 
 // aborts is the part of a pool that tells engines which requests to stop.
 type aborts struct {
-	path  string
-	queue chan abort // nil where the engine is not told
+	queue   chan abort
+	started bool // somebody sends; guarded by Pool.changes
 
 	sent    atomic.Uint64
 	failed  atomic.Uint64
 	dropped atomic.Uint64
 }
 
-// startAborts starts the goroutines that send what Abort queues. They end with
-// ctx; what is queued then is forgotten.
-func (p *Pool) startAborts(ctx context.Context, path string) {
-	if path == "" {
+// startAborts starts the goroutines that send what Abort queues, where there are
+// none. They end with the pool; what is queued then is forgotten.
+func (p *Pool) startAborts() {
+	if p.aborts.started {
 		return
 	}
-	p.aborts.path = path
-	p.aborts.queue = make(chan abort, maxAborts)
-	const t = abortTimeout
-	for _, w := range p.workers {
-		w.side = w.shadow(Timeouts{Connect: t, FirstByte: t, BetweenEvents: t, Total: t})
-	}
+	p.aborts.started = true
 	for range abortSenders {
-		p.done.Go(func() { p.sendAborts(ctx) })
+		p.done.Go(func() { p.sendAborts(p.ctx) })
 	}
 }
 
@@ -61,7 +56,7 @@ func (p *Pool) startAborts(ctx context.Context, path string) {
 // dropped and counted; where the pool has no such path nothing happens. Abort
 // may be called after Close.
 func (p *Pool) Abort(w *Worker, body []byte) {
-	if p.aborts.queue == nil {
+	if p.conf.Load().abortPath == "" {
 		return
 	}
 	select {
@@ -102,11 +97,16 @@ func (p *Pool) sendAborts(ctx context.Context) {
 // fault for traffic: it may never have known the request.
 func (p *Pool) sendAbort(x *Exchange, a abort) bool {
 	defer x.Close()
-	a.worker.side.h2.Store(a.worker.h2.Load())
-	err := x.Do(a.worker.side, &Request{
+	conf := p.conf.Load()
+	if conf.abortPath == "" { // it was when a was queued
+		return false
+	}
+	side := a.worker.aborter()
+	side.h2.Store(a.worker.h2.Load())
+	err := x.Do(side, &Request{
 		Method: []byte("POST"),
-		Target: []byte(p.aborts.path),
-		Fields: p.fields.Apply([]h1.Field{
+		Target: []byte(conf.abortPath),
+		Fields: conf.fields.Apply([]h1.Field{
 			{Name: []byte("Content-Type"), Value: []byte("application/json")},
 			{Name: []byte("User-Agent"), Value: []byte(userAgent)},
 		}),
@@ -114,6 +114,21 @@ func (p *Pool) sendAbort(x *Exchange, a abort) bool {
 		Length: int64(len(a.body)),
 	})
 	return err == nil && skim(x) && x.Status() < 300
+}
+
+// aborter returns the worker that aborts are sent through. They must not wait
+// for a place among those whose end they tell.
+func (w *Worker) aborter() *Worker {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.side == nil {
+		const t = abortTimeout
+		w.side = w.shadow(Timeouts{Connect: t, FirstByte: t, BetweenEvents: t, Total: t})
+		if w.closed {
+			w.side.close()
+		}
+	}
+	return w.side
 }
 
 // userAgent is what the router calls itself where it speaks for itself.

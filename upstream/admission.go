@@ -33,12 +33,8 @@ var (
 
 // admission is the part of a pool that bounds requests.
 type admission struct {
-	limits  Limits
-	counted bool // inFlight is: Limits.Pool is set, or choices depend on it
-
-	_        [64]byte     // each request writes to the next two, and reads the rest
-	inFlight atomic.Int64 // where it is counted
-	released atomic.Uint64
+	_        [64]byte     // each request writes to the next one, and reads the rest
+	inFlight atomic.Int64 // of the workers that are settings.counted
 	_        [64]byte
 
 	rate atomic.Uint64 // releases a minute, smoothed
@@ -99,7 +95,7 @@ func (t *Ticket) Cancel() {
 // ErrNoWorkers, or ErrFull, after which Wait may be called. k is what the choice
 // may depend on, see Affinity; nil is no key.
 func (p *Pool) Acquire(k *Key) (*Worker, error) {
-	p.budget.earn()
+	p.conf.Load().budget.earn()
 	if p.queued.Load() == 0 { // nobody is overtaken
 		if w := p.pick(k.orNone(), nil); w != nil {
 			return w, nil
@@ -116,7 +112,7 @@ func (p *Pool) Acquire(k *Key) (*Worker, error) {
 // The key must not change meanwhile.
 func (p *Pool) Wait(t *Ticket, k *Key) (*Worker, error) {
 	t.key = k.orNone()
-	t.init(p.limits.QueueTimeout)
+	t.init(p.conf.Load().limits.QueueTimeout)
 	defer t.timer.Stop()
 	if !p.enqueue(t) {
 		p.full.Add(1)
@@ -141,7 +137,7 @@ func (p *Pool) Wait(t *Ticket, k *Key) (*Worker, error) {
 func (p *Pool) enqueue(t *Ticket) bool {
 	p.qmu.Lock()
 	defer p.qmu.Unlock()
-	if p.queued.Load() >= int64(p.limits.Queue) {
+	if p.queued.Load() >= int64(p.conf.Load().limits.Queue) {
 		return false
 	}
 	t.prev, t.next, t.queued = p.last, nil, true
@@ -209,23 +205,44 @@ func (p *Pool) dispatchLocked() {
 // it may count one on the pool that it takes back, so that somebody who waits
 // is passed over: callers outside of the queue end with dispatch.
 func (p *Pool) admit(w *Worker) bool {
-	if m := int64(p.limits.Pool); m > 0 {
+	limits := &w.conf.limits
+	if m := int64(limits.Pool); m > 0 {
 		if !below(&p.inFlight, m) {
 			return false
 		}
-	} else if p.counted {
+	} else if w.conf.counted {
 		p.inFlight.Add(1)
 	}
-	if m := int64(p.limits.PerWorker); m == 0 {
+	if m := int64(limits.PerWorker); m == 0 {
 		w.load.Add(1)
 	} else if !below(&w.load, m) {
-		if p.counted {
+		if w.conf.counted {
 			p.inFlight.Add(-1)
 		}
 		return false
 	}
+	// It was removed since the caller read the roster. This is read after load
+	// was written, and retireLeavers does it the other way round.
+	if w.leaving.Load() {
+		p.takeBack(w)
+		return false
+	}
 	w.picks.Add(1)
 	return true
+}
+
+// takeBack takes a request from w and the pool, where w counts there.
+func (p *Pool) takeBack(w *Worker) {
+	n := w.load.Add(-1)
+	if n < 0 {
+		panic("BUG: worker released more often than picked")
+	}
+	if w.conf.counted {
+		p.inFlight.Add(-1)
+	}
+	if n == 0 && w.leaving.Load() {
+		p.wakeReaper()
+	}
 }
 
 // below adds one to n where it stays at or below most. It never shows more in
@@ -244,20 +261,19 @@ func below(n *atomic.Int64, most int64) bool {
 
 // release takes back what admit did.
 func (p *Pool) release(w *Worker) {
-	if w.load.Add(-1) < 0 {
-		panic("BUG: worker released more often than picked")
-	}
-	if p.counted {
-		p.inFlight.Add(-1)
-	}
-	p.released.Add(1)
+	p.takeBack(w)
 	p.dispatch()
 }
 
-// measure smooths the rate of releases. The pool calls it once a second.
+// measure smooths the rate of releases. The pool calls it once a second with
+// what it has returned. Workers that have left since then count as if they had
+// ended nothing.
 func (p *Pool) measure(last uint64) (now uint64) {
-	now = p.released.Load()
-	p.rate.Store((p.rate.Load()*7 + (now-last)*60) / 8)
+	for _, w := range p.Workers() {
+		now += w.picks.Load() - uint64(w.load.Load())
+	}
+	ended := uint64(max(int64(now-last), 0))
+	p.rate.Store((p.rate.Load()*7 + ended*60) / 8)
 	return now
 }
 

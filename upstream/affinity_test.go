@@ -167,7 +167,7 @@ func TestConsistentHash_SticksAndSpreads(t *testing.T) {
 	// A worker that goes takes nobody else's sessions with it, and gets its own
 	// back.
 	gone := p.Workers()[3]
-	p.setHealthy(gone, false)
+	p.setHealthy(t.Context(), gone, false)
 	for i := range home {
 		switch w := choose(t, p, session(i)); {
 		case w == gone:
@@ -176,7 +176,7 @@ func TestConsistentHash_SticksAndSpreads(t *testing.T) {
 			t.Fatalf("session %d has moved without need", i)
 		}
 	}
-	p.setHealthy(gone, true)
+	p.setHealthy(t.Context(), gone, true)
 	for i := range home {
 		if choose(t, p, session(i)) != home[i] {
 			t.Fatalf("session %d does not come back", i)
@@ -219,8 +219,8 @@ func TestConsistentHash_SomeAreDown(t *testing.T) {
 		home[i] = choose(t, p, session(i))
 	}
 	for i := 0; i < workers; i += 100 {
-		p.setHealthy(p.Workers()[i], false)
-		twin.setHealthy(twin.Workers()[i], false)
+		p.setHealthy(t.Context(), p.Workers()[i], false)
+		twin.setHealthy(t.Context(), twin.Workers()[i], false)
 	}
 	moved, to := 0, map[*Worker]bool{}
 	for i := range home {
@@ -363,7 +363,7 @@ func TestPrefixAware_FollowsTheLongestPrefix(t *testing.T) {
 	if w := choose(t, p, &Key{Session: 7, Blocks: a}); w != choose(t, p, &Key{Session: 7}) {
 		t.Errorf("a session does not come first")
 	}
-	p.setHealthy(first, false)
+	p.setHealthy(t.Context(), first, false)
 	if w := choose(t, p, &Key{Blocks: a}); w == first {
 		t.Errorf("a worker that is not well is chosen")
 	}
@@ -424,7 +424,7 @@ func TestAppendBlocks(t *testing.T) {
 // What conversations come back to is kept while others pass by once.
 func TestPrefixes_SecondChance(t *testing.T) {
 	p := newPrefixes(64 << 10)
-	w := &Worker{id: 2}
+	w := &Worker{backend: &backend{id: 2}}
 	r := rand.New(rand.NewPCG(3, 4))
 	live := make([]uint64, 500)
 	for i := range live {
@@ -441,7 +441,7 @@ func TestPrefixes_SecondChance(t *testing.T) {
 			p.served(live[i:i+1], w)
 		}
 		for range 2000 {
-			p.served([]uint64{r.Uint64()}, &Worker{id: round})
+			p.served([]uint64{r.Uint64()}, &Worker{backend: &backend{id: round}})
 		}
 	}
 	if kept < len(live)*8/10 {
@@ -451,7 +451,7 @@ func TestPrefixes_SecondChance(t *testing.T) {
 
 func TestPrefixes_MemoryIsBoundedAndRaceFree(t *testing.T) {
 	p := fleet(t, PrefixAware, 8, func(s *PoolSpec) { s.Prefix = Prefix{MaxBytes: 64 << 10, Block: 64} })
-	if n := len(p.prefixes.sets) * setBytes; n != 64<<10 {
+	if n := len(p.conf.Load().prefixes.sets) * setBytes; n != 64<<10 {
 		t.Errorf("unexpected memory of %d bytes", n)
 	}
 	var all sync.WaitGroup

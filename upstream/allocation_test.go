@@ -34,7 +34,7 @@ func TestAllocations(t *testing.T) {
 		var k Key
 		f(balance+" with a key", 0, func() {
 			text[len(text)/2]++ // half is known, half is not
-			k.Session, k.Blocks = 0, p.affinity.AppendBlocks(k.Blocks[:0], 1, text, false)
+			k.Session, k.Blocks = 0, p.Affinity().AppendBlocks(k.Blocks[:0], 1, text, false)
 			choose(t, p, &k)
 			k.Session = SessionKey(text)
 			choose(t, p, &k)

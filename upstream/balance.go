@@ -1,9 +1,6 @@
 package upstream
 
-import (
-	"fmt"
-	"sync/atomic"
-)
+import "fmt"
 
 // The ways to choose a worker.
 const (
@@ -45,44 +42,34 @@ type chooser interface {
 // roster to the next is its own.
 type arranger func(r *roster) chooser
 
-// newArranger returns how the workers of p are chosen. p has its workers and
-// limits already.
-func (p *Pool) newArranger(spec *PoolSpec) (arranger, error) {
-	switch spec.Balance {
+// newArranger returns how workers, which are all of p with the settings s, are
+// chosen.
+func (p *Pool) newArranger(s *settings, workers []*Worker) (arranger, error) {
+	switch s.balance {
 	case RoundRobin:
-		turn := new(atomic.Uint64)
-		return func(r *roster) chooser { return newRoundRobin(r, turn) }, nil
+		return func(r *roster) chooser { return newRoundRobin(r, &p.turn) }, nil
 	case Random:
 		return func(r *roster) chooser { return random{r} }, nil
 	case LeastRequests:
 		return func(r *roster) chooser { return leastRequests{r} }, nil
 	case PowerOfTwo:
 		return func(r *roster) chooser { return powerOfTwo{r} }, nil
-	case ConsistentHash, PrefixAware:
-	default:
-		return nil, fmt.Errorf("unknown balance %q; want one of %q", spec.Balance, Balances)
 	}
-	switch {
-	case len(p.workers) > maxPlaces:
-		return nil, fmt.Errorf("%s takes at most %d workers, got %d", spec.Balance, maxPlaces, len(p.workers))
-	case !(spec.LoadFactor >= 1):
-		return nil, fmt.Errorf("load factor must be at least 1, got %v", spec.LoadFactor)
+	places := 0
+	for _, w := range workers {
+		places = max(places, w.id+1)
 	}
-	p.counted = true
-	p.affinity.Session = true
-	ring := newRing(p.workers)
+	if places > maxPlaces {
+		return nil, fmt.Errorf("%s takes at most %d workers, got %d", s.balance, maxPlaces, len(workers))
+	}
+	ring := newRing(workers)
 	byHash := func(r *roster) *consistentHash {
-		return &consistentHash{leastRequests{r}, newShare(r, p, spec.LoadFactor), r.byID(p.workers), ring}
+		return &consistentHash{leastRequests{r}, newShare(r, p, s), r.byID(places), ring}
 	}
-	if spec.Balance == ConsistentHash {
+	if s.balance == ConsistentHash {
 		return func(r *roster) chooser { return byHash(r) }, nil
 	}
-	if spec.Prefix.Block < 1 || spec.Prefix.MaxBytes < setBytes {
-		return nil, fmt.Errorf("prefixes must have blocks and memory, got %+v", spec.Prefix)
-	}
-	p.affinity.Block = spec.Prefix.Block
-	p.prefixes = newPrefixes(spec.Prefix.MaxBytes)
-	return func(r *roster) chooser { return &prefixAware{byHash(r), p.prefixes} }, nil
+	return func(r *roster) chooser { return &prefixAware{byHash(r), s.prefixes} }, nil
 }
 
 // roster arranges the workers, which it keeps.

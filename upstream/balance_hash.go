@@ -18,12 +18,12 @@ type share struct {
 // of a pool at rest must not drive a session from its worker.
 const freeLoad = 4
 
-func newShare(r *roster, p *Pool, factor float64) share {
-	s := share{&p.inFlight, factor / float64(r.weight), math.MaxInt64}
-	if m := p.limits.PerWorker; m > 0 {
-		s.limit = int64(m)
+func newShare(r *roster, p *Pool, s *settings) share {
+	sh := share{&p.inFlight, s.loadFactor / float64(r.weight), math.MaxInt64}
+	if m := s.limits.PerWorker; m > 0 {
+		sh.limit = int64(m)
 	}
-	return s
+	return sh
 }
 
 // exceeded reports whether one more request would be too many for w.
@@ -93,6 +93,9 @@ func newRing(workers []*Worker) *ring {
 	for _, w := range workers {
 		weight += w.weight
 	}
+	if len(workers) == 0 {
+		return nil
+	}
 	mean := float64(weight) / float64(len(workers))
 	order := bits.Len(uint(2 * ringPoints * len(workers))) // slots, more than twice the points
 	r := &ring{make([]uint16, 1<<order), 64 - order}
@@ -100,12 +103,12 @@ func newRing(workers []*Worker) *ring {
 	for i := range r.slots {
 		r.slots[i] = noOwner
 	}
-	for id, w := range workers {
+	for _, w := range workers {
 		point := hash([]byte(w.url), 0)
 		for range max(int(math.Round(ringPoints*float64(w.weight)/mean)), 1) {
 			point = mix(point^wy2, wy3)
 			if slot := point >> r.shift; r.slots[slot] == noOwner || point < first[slot] {
-				r.slots[slot], first[slot] = uint16(id), point
+				r.slots[slot], first[slot] = uint16(w.id), point
 			}
 		}
 	}

@@ -18,7 +18,7 @@ func BenchmarkPick(b *testing.B) {
 		b.Run(balance+"/4096/down", func(b *testing.B) {
 			p := newBusyFleet(b, balance, 4096, 1)
 			for i := 0; i < 4096; i += 100 {
-				p.setHealthy(p.Workers()[i], false)
+				p.setHealthy(b.Context(), p.Workers()[i], false)
 			}
 			benchmarkPick(b, p)
 		})
@@ -58,7 +58,7 @@ func BenchmarkPrefix(b *testing.B) {
 		b.Run(v.name, func(b *testing.B) {
 			p := newBusyFleet(b, PrefixAware, 64, 1)
 			for i := range 20_000 { // fill the memory
-				p.prefixes.served(p.affinity.AppendBlocks(nil, uint64(i)<<32, zeros[:32<<10], false), p.Workers()[i%64])
+				p.conf.Load().prefixes.served(p.Affinity().AppendBlocks(nil, uint64(i)<<32, zeros[:32<<10], false), p.Workers()[i%64])
 			}
 			const conversations = 4096
 			keys := make([]Key, conversations)
@@ -70,9 +70,9 @@ func BenchmarkPrefix(b *testing.B) {
 					b.StopTimer()
 					for j := range keys {
 						seed := rand.Uint64()
-						keys[j].Blocks = p.affinity.AppendBlocks(keys[j].Blocks[:0], seed, zeros[:v.before], false)
-						p.prefixes.served(keys[j].Blocks, p.Workers()[j%64])
-						keys[j].Blocks = p.affinity.AppendBlocks(keys[j].Blocks[:0], seed, zeros[:v.size], false)
+						keys[j].Blocks = p.Affinity().AppendBlocks(keys[j].Blocks[:0], seed, zeros[:v.before], false)
+						p.conf.Load().prefixes.served(keys[j].Blocks, p.Workers()[j%64])
+						keys[j].Blocks = p.Affinity().AppendBlocks(keys[j].Blocks[:0], seed, zeros[:v.size], false)
 					}
 					b.StartTimer()
 				}

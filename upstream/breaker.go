@@ -97,11 +97,11 @@ func (p *Pool) Report(w *Worker, o Outcome) {
 		w.trial = false
 		p.countTrialsLocked()
 	case Failure:
-		n := w.streak.Add(1)
+		conf, n := p.conf.Load(), w.streak.Add(1)
 		switch {
 		case w.breaker == BreakerHalfOpen:
 			p.setBreakerLocked(w, BreakerOpen)
-		case w.breaker == BreakerClosed && p.breaker.Failures > 0 && int(n) >= p.breaker.Failures && !p.lastUsable(w):
+		case w.breaker == BreakerClosed && conf.breaker.Failures > 0 && int(n) >= conf.breaker.Failures && !p.lastUsable(w):
 			p.setBreakerLocked(w, BreakerOpen)
 		}
 	}
@@ -110,7 +110,7 @@ func (p *Pool) Report(w *Worker, o Outcome) {
 // lastUsable reports that no worker but w may be chosen.
 func (p *Pool) lastUsable(w *Worker) bool {
 	usable := p.usable.Load().workers
-	return len(usable) == 1 && usable[0] == w
+	return len(usable) == 1 && usable[0].backend == w.backend
 }
 
 // Breaker returns the state of w's breaker.
@@ -134,7 +134,7 @@ func (p *Pool) setBreakerLocked(w *Worker, s BreakerState) {
 		p.lookAgain(w)
 	}
 	if s == BreakerOpen && !p.closed {
-		w.cooldown = time.AfterFunc(p.breaker.Cooldown, func() { p.cooled(w) })
+		w.cooldown = time.AfterFunc(p.conf.Load().breaker.Cooldown, func() { p.cooled(w) })
 	}
 	p.refreshLocked()
 }
@@ -147,45 +147,4 @@ func (p *Pool) cooled(w *Worker) {
 	if w.breaker == BreakerOpen && !p.closed {
 		p.setBreakerLocked(w, BreakerHalfOpen)
 	}
-}
-
-// refreshLocked publishes the workers that may be chosen.
-func (p *Pool) refreshLocked() {
-	usable := make([]*Worker, 0, len(p.workers))
-	for _, w := range p.workers {
-		if w.healthy.Load() && w.breaker == BreakerClosed {
-			usable = append(usable, w)
-		}
-	}
-	if len(usable) == 0 && p.health.FailOpen {
-		usable = p.workers
-	}
-	p.usable.Store(p.arrange.roster(usable))
-	p.countTrialsLocked()
-}
-
-// countTrialsLocked publishes how many workers wait for a request to try them.
-func (p *Pool) countTrialsLocked() {
-	n := int32(0)
-	for _, w := range p.workers {
-		if w.breaker == BreakerHalfOpen && !w.trial && w.healthy.Load() {
-			n++
-		}
-	}
-	p.trials.Store(n)
-}
-
-// takeTrial returns a worker that is to be tried, once, or nil. avoid is not
-// tried.
-func (p *Pool) takeTrial(avoid *Worker) *Worker {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	for _, w := range p.workers {
-		if w != avoid && w.breaker == BreakerHalfOpen && !w.trial && w.healthy.Load() && p.admit(w) {
-			w.trial = true
-			p.countTrialsLocked()
-			return w
-		}
-	}
-	return nil
 }

@@ -3,8 +3,8 @@ package upstream
 import (
 	"context"
 	"crypto/tls"
-	"fmt"
 	"math/rand/v2"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -30,6 +30,9 @@ type PoolSpec struct {
 	// Name is the pool's name in logs and metrics.
 	Name    string
 	Workers []WorkerSpec
+	// Sources are the names that Pool.SetMembers takes. A pool with any may be
+	// empty.
+	Sources []string
 	// Balance names the way a worker is chosen, see Balances.
 	Balance string
 	// LoadFactor, at least 1, is how many times its share of the requests under
@@ -68,80 +71,47 @@ type WorkerSpec struct {
 // Pool is a set of workers that serve the same models. It is safe for
 // concurrent use.
 type Pool struct {
-	name    string
-	workers []*Worker
-	arrange arranger
-	// affinity is what of a key the choices depend on.
-	affinity Affinity
-	prefixes *prefixes // nil but for PrefixAware
-	health   Health
-	breaker  Breaker
-	retry    Retry
-	budget   *budget
-	fields   FieldEdits
-	aborts   aborts
+	name   string
+	aborts aborts
 
-	// usable are the workers that are well and whose breaker is closed. It is
-	// made anew at each change, so that a choice reads it without a lock.
+	conf atomic.Pointer[settings]
+	all  atomic.Pointer[[]*Worker] // what Workers returns
+
+	// usable are the workers that may be chosen. It is made anew at each change,
+	// so that a choice reads it without a lock.
 	usable atomic.Pointer[roster]
-	trials atomic.Int32 // workers that wait for a request to try them
+	trials atomic.Int32  // workers that wait for a request to try them
+	turn   atomic.Uint64 // of RoundRobin
 
 	retries, exhausted atomic.Uint64
 
 	admission
 
-	mu     sync.Mutex // guards the breakers of the workers
-	closed bool
+	membership
 
+	mu      sync.Mutex // guards the breakers of the workers
+	workers []*Worker  // all, the same as all
+	arrange arranger
+	closed  bool
+
+	ctx    context.Context // of the pool's goroutines
 	cancel context.CancelFunc
 	done   sync.WaitGroup
+	wake   chan struct{} // the reaper, where a worker that left has come to rest
 }
 
 // NewPool builds the pool that spec describes and starts its goroutines: one
 // that closes rested connections, one a worker that probes its health, and a few
-// that send aborts. Close ends them.
+// that send aborts. Close ends them. See Apply for what is refused.
 func NewPool(spec PoolSpec) (*Pool, error) {
-	p := &Pool{
-		name:    spec.Name,
-		health:  spec.Health,
-		breaker: spec.Breaker,
-		retry:   spec.Retry,
-		budget:  newBudget(spec.Retry.Budget),
-		fields:  spec.Fields,
+	p := &Pool{name: spec.Name, wake: make(chan struct{}, 1)}
+	p.aborts.queue = make(chan abort, maxAborts)
+	p.ctx, p.cancel = context.WithCancel(context.Background())
+	if err := p.Apply(spec); err != nil {
+		p.cancel()
+		return nil, err
 	}
-	p.limits = spec.Limits
-	p.counted = p.limits.Pool > 0
-	for i, s := range spec.Workers {
-		w, err := newWorker(s.URL, spec.Timeouts)
-		if err != nil {
-			return nil, fmt.Errorf("pool %q: %w", spec.Name, err)
-		}
-		w.pool, w.id, w.weight = p, i, max(s.Weight, 1)
-		w.protocol = spec.Protocol
-		w.h2.Store(spec.Protocol == H2C)
-		w.secure(spec.TLS)
-		p.workers = append(p.workers, w)
-	}
-	if len(p.workers) == 0 {
-		return nil, fmt.Errorf("pool %q has no workers", spec.Name)
-	}
-	var err error
-	if p.arrange, err = p.newArranger(&spec); err != nil {
-		return nil, fmt.Errorf("pool %q: %w", spec.Name, err)
-	}
-	p.refreshLocked() // nobody else has the pool yet
-	ctx, cancel := context.WithCancel(context.Background())
-	p.cancel = cancel
-	p.startAborts(ctx, spec.AbortPath)
-	p.done.Go(func() { p.reap(ctx) })
-	for _, w := range p.workers {
-		p.lookAgain(w)
-	}
-	if p.health.Interval > 0 {
-		for _, w := range p.workers {
-			p.done.Go(func() { p.watchHealth(ctx, w) })
-		}
-	}
+	p.done.Go(p.reap)
 	return p, nil
 }
 
@@ -150,17 +120,18 @@ func (p *Pool) Name() string { return p.name }
 
 // EditFields edits the header fields of a request to a worker of the pool, as
 // FieldEdits.Apply does.
-func (p *Pool) EditFields(fields []h1.Field) []h1.Field { return p.fields.Apply(fields) }
+func (p *Pool) EditFields(fields []h1.Field) []h1.Field { return p.conf.Load().fields.Apply(fields) }
 
-// Workers returns the pool's workers. The slice must not be changed.
-func (p *Pool) Workers() []*Worker { return p.workers }
+// Workers returns the pool's workers, without those that leave. The slice must
+// not be changed.
+func (p *Pool) Workers() []*Worker { return *p.all.Load() }
 
 // Usable returns how many workers may be chosen.
 func (p *Pool) Usable() int { return len(p.usable.Load().workers) }
 
 // Affinity returns what of a Key the pool's choices depend on, so that nothing
 // else needs to be computed.
-func (p *Pool) Affinity() Affinity { return p.affinity }
+func (p *Pool) Affinity() Affinity { return p.conf.Load().affinity }
 
 // Retries returns how many requests were sent to another worker, Exhausted how
 // many were not, for want of budget.
@@ -181,22 +152,36 @@ func (p *Pool) pick(k *Key, avoid *Worker) *Worker {
 		w = p.pickUsable(k, avoid)
 	}
 	if w != nil {
-		p.prefixes.served(k.Blocks, w)
+		w.conf.prefixes.served(k.Blocks, w)
 	}
 	return w
 }
 
 func (p *Pool) pickUsable(k *Key, avoid *Worker) *Worker {
 	r := p.usable.Load()
-	usable := r.workers
+	if len(r.workers) > 0 {
+		if w := r.choose(k, avoid); w != avoid && p.admit(w) { // Fast path
+			return w
+		}
+	}
+	for {
+		if w := p.pickAny(r.workers, avoid); w != nil {
+			return w
+		}
+		last := r
+		if r = p.usable.Load(); r == last {
+			return nil
+		}
+		// All of them may have left meanwhile.
+	}
+}
+
+// pickAny takes any worker but avoid. What was chosen is full, or it is the one
+// that failed, which is the least loaded when it refuses connections.
+func (p *Pool) pickAny(usable []*Worker, avoid *Worker) *Worker {
 	if len(usable) == 0 {
 		return nil
 	}
-	if w := r.choose(k, avoid); w != avoid && p.admit(w) {
-		return w
-	}
-	// What was chosen is full, or it is the one that failed, which is the least
-	// loaded when it refuses connections. Any other will do.
 	start := rand.IntN(len(usable))
 	for i := range usable {
 		if w := usable[(start+i)%len(usable)]; w != avoid && p.admit(w) {
@@ -215,44 +200,81 @@ func (p *Pool) unpick(w *Worker) {
 
 // Close closes the rested connections and waits for the pool's goroutines. It
 // must be called once. Exchanges under way go on; their connections are closed
-// when they end.
+// when they end. What would change the pool after it returns ErrClosed.
 func (p *Pool) Close() {
-	p.cancel()
+	p.changes.Lock()
 	p.mu.Lock()
 	p.closed = true
-	for _, w := range p.workers {
-		if w.cooldown != nil {
-			w.cooldown.Stop()
-		}
+	p.mu.Unlock()
+	all := slices.Concat(p.Workers(), p.leavers)
+	p.changes.Unlock()
+	p.cancel()
+	p.done.Wait()
+	for _, w := range all {
+		p.retire(w)
+	}
+}
+
+// retire closes what w has at rest, for good.
+func (p *Pool) retire(w *Worker) {
+	p.mu.Lock()
+	if w.cooldown != nil {
+		w.cooldown.Stop()
 	}
 	p.mu.Unlock()
-	p.done.Wait()
-	for _, w := range p.workers {
-		w.close()
-		if w.side != nil {
-			w.side.close()
+	w.close()
+}
+
+// reap closes connections that rested for longer than idleLimit, so that the
+// worker does not close them under a request, measures the pool's pace and lets
+// workers go that have left.
+func (p *Pool) reap() {
+	t := time.NewTicker(time.Second)
+	defer t.Stop()
+	var ended uint64
+	for {
+		select {
+		case <-p.ctx.Done():
+			return
+		case <-p.wake:
+			p.retireLeavers()
+		case now := <-t.C:
+			ended = p.measure(ended)
+			for _, w := range p.Workers() {
+				w.reap(now)
+			}
+			for _, w := range p.retireLeavers() {
+				w.reap(now)
+			}
 		}
 	}
 }
 
-// reap closes connections that rested for longer than idleLimit, so that the
-// worker does not close them under a request, and measures the pool's pace.
-func (p *Pool) reap(ctx context.Context) {
-	t := time.NewTicker(time.Second)
-	defer t.Stop()
-	var released uint64
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case now := <-t.C:
-			released = p.measure(released)
-			for _, w := range p.workers {
-				w.reap(now)
-				if w.side != nil {
-					w.side.reap(now)
-				}
-			}
+// wakeReaper has it look at the workers that leave.
+func (p *Pool) wakeReaper() {
+	select {
+	case p.wake <- struct{}{}:
+	default: // it is about to
+	}
+}
+
+// retireLeavers retires the workers that have left and have no request under
+// way, and returns the others.
+func (p *Pool) retireLeavers() []*Worker {
+	p.changes.Lock()
+	var kept, idle []*Worker
+	for _, w := range p.leavers {
+		// It was marked before. admit looks at the mark after it has counted.
+		if w.load.Load() == 0 {
+			idle = append(idle, w)
+		} else {
+			kept = append(kept, w)
 		}
 	}
+	p.leavers = kept
+	p.changes.Unlock()
+	for _, w := range idle {
+		p.retire(w)
+	}
+	return kept
 }

@@ -143,10 +143,12 @@ func TestPool_CloseUnderExchanges(t *testing.T) {
 }
 
 func TestPool_RestIsBounded(t *testing.T) {
-	w, err := newWorker("http://w:1", Timeouts{})
+	a, err := parseAddress("http://w:1")
 	if err != nil {
 		t.Fatal(err)
 	}
+	w := &Worker{backend: newBackend(a, HTTP1, nil)}
+	defer w.end()
 	e := play(t, always(okAnswer))
 	real := newTestWorker(t, e.url, Timeouts{})
 	var x Exchange
@@ -168,6 +170,6 @@ func TestNewPool_Refused(t *testing.T) {
 			t.Fatalf("unexpected error; got %v; want %s", err, want)
 		}
 	}
-	f(PoolSpec{Name: "p", Balance: Random}, `pool "p" has no workers`)
+	f(PoolSpec{Name: "p", Balance: Random}, `pool "p": no workers`)
 	f(PoolSpec{Name: "p", Balance: Random, Workers: []WorkerSpec{{URL: "w"}}}, `pool "p": worker url must be http://host:port or https://host:port, got "w"`)
 }

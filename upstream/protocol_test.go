@@ -146,8 +146,8 @@ func TestProtocol_ChangesWithTheWorker(t *testing.T) {
 	if w.Protocol() != HTTP1 {
 		t.Errorf("unexpected protocol %s", w.Protocol())
 	}
-	p.setHealthy(w, false)
-	p.setHealthy(w, true)
+	p.setHealthy(t.Context(), w, false)
+	p.setHealthy(t.Context(), w, true)
 	waitFor(t, "the look to end", func() bool { return p.Breaker(w) == BreakerClosed && w.Protocol() == HTTP1 })
 }
 

@@ -67,15 +67,16 @@ func (e *Error) Retriable() bool {
 // 1), within the pool's attempts and budget, and counts one more request on
 // it. k is as for Acquire. It returns nil where there shall be no further try.
 func (p *Pool) Retry(n int, failed *Worker, k *Key) *Worker {
-	if n > p.retry.Attempts {
+	conf := p.conf.Load()
+	if n > conf.retry.Attempts {
 		return nil
 	}
-	w := p.pick(k.orNone(), failed)
+	w := p.pick(k.orNone(), failed.current.Load())
 	if w == nil {
 		p.dispatch() // see admit
 		return nil
 	}
-	if !p.budget.spend() {
+	if !conf.budget.spend() {
 		p.exhausted.Add(1)
 		p.unpick(w)
 		return nil

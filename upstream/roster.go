@@ -90,10 +90,10 @@ func lighter(a, b *Worker) bool {
 	return (a.load.Load()+1)*int64(b.weight) < (b.load.Load()+1)*int64(a.weight)
 }
 
-// byID returns the workers of the roster at their places among all, and nil in
-// place of the others.
-func (r *roster) byID(all []*Worker) []*Worker {
-	some := make([]*Worker, len(all))
+// byID returns the workers of the roster at their ids, which are below n, and
+// nil in place of the others.
+func (r *roster) byID(n int) []*Worker {
+	some := make([]*Worker, n)
 	for _, w := range r.workers {
 		some[w.id] = w
 	}

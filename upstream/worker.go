@@ -26,20 +26,37 @@ const (
 	maxIdle = 1024
 )
 
-// Worker is one engine. It is safe for concurrent use.
+// Worker is one engine as its pool's settings have it. It does not change: when
+// the settings do, the pool has new Workers for the same engines, which share
+// everything that the engine is doing, and a request under way keeps the one
+// that it began with. So two Workers are the same engine where their URLs are
+// equal, in one pool. It is safe for concurrent use.
 type Worker struct {
+	*backend
 	pool     *Pool
-	id       int // its place among the pool's workers
+	conf     *settings
 	weight   int
+	timeouts Timeouts
+	source   string
+}
+
+// backend is what a pool knows of an engine and the connections to it, for as
+// long as it is a member.
+type backend struct {
+	id       int // its place in the pool, of no other member at the same time
 	url      string
 	addr     string // host:port to dial
 	host     []byte // value of the Host field
-	timeouts Timeouts
+	protocol string
 	tls      *tls.Config // nil where the worker speaks plain HTTP
+	base     *tls.Config // what tls was made of, may be nil
 
-	load  atomic.Int64
-	picks atomic.Uint64
-	fails atomic.Uint64
+	load    atomic.Int64
+	leaving atomic.Bool // not a member any more: it must not be picked
+	picks   atomic.Uint64
+	fails   atomic.Uint64
+
+	current atomic.Pointer[Worker] // as the latest settings have it
 
 	healthy  atomic.Bool   // what active probes say
 	probes   atomic.Uint64 // how many there were
@@ -52,16 +69,24 @@ type Worker struct {
 	breaker  BreakerState
 	trial    bool // half-open, and a request is trying it
 	cooldown *time.Timer
+	drained  bool
+	failed   time.Time // when probes took it out
 
-	side     *Worker // sends aborts, nil where there are none
-	protocol string
-	h2       atomic.Bool // it is spoken to in h2c
-	life     context.Context
-	end      context.CancelFunc
-	dials    sync.WaitGroup // of h2c connections
-	retired  atomic.Bool    // closed, read without the lock
+	state atomic.Uint32 // a State
+	since atomic.Int64  // Unix time in ns of the last change of it
+
+	// Guarded by Pool.changes. stopProbes is nil where there are none.
+	stopProbes context.CancelFunc
+	probedWith Health
+
+	h2      atomic.Bool // it is spoken to in h2c
+	life    context.Context
+	end     context.CancelFunc
+	dials   sync.WaitGroup // of h2c connections
+	retired atomic.Bool    // closed, read without the lock
 
 	mu      sync.Mutex
+	side    *Worker // sends aborts, made by the first one
 	idle    []*conn // the last one rested last
 	open    int     // connections in use and at rest
 	h2conns []*h2c.Conn
@@ -69,28 +94,37 @@ type Worker struct {
 	closed  bool
 }
 
-// newWorker takes http://host:port or https://host:port, port 80 or 443 where
+// address is what the URL of a worker says.
+type address struct {
+	url    string // in its one form
+	name   string // of the host, without brackets
+	addr   string
+	host   []byte
+	secure bool
+}
+
+// parseAddress takes http://host:port or https://host:port, port 80 or 443 where
 // none is given. host is a name, an IPv4 address or an IPv6 address in brackets.
-func newWorker(raw string, t Timeouts) (*Worker, error) {
+func parseAddress(raw string) (a address, err error) {
 	const form = "worker url must be http://host:port or https://host:port"
 	if strings.Contains(raw, "@") { // and is not echoed
-		return nil, errors.New(form + " without a user or password")
+		return a, errors.New(form + " without a user or password")
 	}
 	u, err := url.Parse(raw)
 	if err != nil || u.Hostname() == "" {
-		return nil, fmt.Errorf("%s, got %q", form, raw)
+		return a, fmt.Errorf("%s, got %q", form, raw)
 	}
 	bare, port := url.URL{Scheme: "http", Host: u.Host}, "80"
 	if u.Scheme == "https" {
 		bare.Scheme, port = "https", "443"
 	}
 	if !strings.EqualFold(strings.TrimSuffix(raw, "/"), bare.String()) {
-		return nil, fmt.Errorf("%s, got %q", form, raw)
+		return a, fmt.Errorf("%s, got %q", form, raw)
 	}
 	if strings.HasSuffix(u.Host, ":") || u.Port() != "" {
 		port = u.Port()
 		if n, err := strconv.ParseUint(port, 10, 16); err != nil || n == 0 {
-			return nil, fmt.Errorf("%s with a port from 1 to 65535, got %q", form, raw)
+			return a, fmt.Errorf("%s with a port from 1 to 65535, got %q", form, raw)
 		}
 	}
 	// The zone of an address is of no meaning to the worker (RFC 6874 section 4).
@@ -98,34 +132,33 @@ func newWorker(raw string, t Timeouts) (*Worker, error) {
 	if i := strings.IndexByte(host, '%'); i >= 0 {
 		host = host[:i] + host[strings.LastIndexByte(host, ']'):]
 	}
-	w := &Worker{url: bare.String(), addr: net.JoinHostPort(u.Hostname(), port), host: []byte(host), timeouts: t}
-	w.life, w.end = context.WithCancel(context.Background())
-	if bare.Scheme == "https" {
-		w.tls = secureConfig(nil, u.Hostname())
-	}
-	w.healthy.Store(true) // until a probe says otherwise
-	return w, nil
+	return address{
+		url: bare.String(), name: u.Hostname(), addr: net.JoinHostPort(u.Hostname(), port),
+		host: []byte(host), secure: bare.Scheme == "https",
+	}, nil
 }
 
-// secure makes base the rules of the worker's TLS, where it speaks TLS.
-func (w *Worker) secure(base *tls.Config) {
-	if w.tls == nil {
-		return
+// newBackend makes what an engine at a is spoken to with: protocol, and where
+// the address is a secure one secure, which may be nil, and HTTP/1.1.
+func newBackend(a address, protocol string, secure *tls.Config) *backend {
+	b := &backend{url: a.url, addr: a.addr, host: a.host, protocol: protocol}
+	if a.secure {
+		b.protocol = HTTP1 // what the session is for
+		b.tls, b.base = secureConfig(secure, a.name), secure
 	}
-	w.protocol = HTTP1 // what the session is for
-	w.h2.Store(false)
-	if base != nil {
-		host, _, _ := net.SplitHostPort(w.addr) // which newWorker has joined
-		w.tls = secureConfig(base, host)
-	}
+	b.h2.Store(b.protocol == H2C)
+	b.life, b.end = context.WithCancel(context.Background())
+	b.healthy.Store(true) // until a probe says otherwise
+	b.since.Store(time.Now().UnixNano())
+	return b
 }
 
 // shadow returns a worker at the same address, spoken to in the same protocol,
 // with connections and limits of its own. The caller closes it.
-func (w *Worker) shadow(t Timeouts) *Worker {
-	s := &Worker{url: w.url, addr: w.addr, host: w.host, tls: w.tls, timeouts: t, protocol: w.protocol}
+func (b *backend) shadow(t Timeouts) *Worker {
+	s := &backend{url: b.url, addr: b.addr, host: b.host, tls: b.tls, protocol: b.protocol}
 	s.life, s.end = context.WithCancel(context.Background())
-	return s
+	return &Worker{backend: s, timeouts: t}
 }
 
 // URL returns the worker's base URL, its identity in logs and metrics.
@@ -133,6 +166,17 @@ func (w *Worker) URL() string { return w.url }
 
 // Weight returns the worker's share of the requests relative to that of others.
 func (w *Worker) Weight() int { return w.weight }
+
+// Source returns what made the worker a member: SourceConfig, SourceAdmin or the
+// name of one of PoolSpec.Sources; several are joined by commas.
+func (w *Worker) Source() string { return w.source }
+
+// State returns whether requests are sent to the worker and since when it has
+// been so.
+func (w *Worker) State() (s State, since time.Time) {
+	since = time.Unix(0, w.since.Load())
+	return State(w.state.Load()), since
+}
 
 // Load returns the number of requests under way.
 func (w *Worker) Load() int64 { return w.load.Load() }
@@ -268,6 +312,9 @@ func (w *Worker) reap(now time.Time) {
 	for _, c := range old {
 		w.retire(c)
 	}
+	if side := w.sideWorker(); side != nil {
+		side.reap(now)
+	}
 }
 
 // close closes all connections at rest, and each other one when it would come
@@ -284,4 +331,14 @@ func (w *Worker) close() {
 	}
 	w.dials.Wait()
 	w.reapH2()
+	if side := w.sideWorker(); side != nil {
+		side.close()
+	}
+}
+
+// sideWorker returns the worker that sends aborts, or nil.
+func (w *Worker) sideWorker() *Worker {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.side
 }

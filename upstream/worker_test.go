@@ -9,12 +9,12 @@ import (
 func TestWorkerURL(t *testing.T) {
 	f := func(raw, url, addr, host string) {
 		t.Helper()
-		w, err := newWorker(raw, Timeouts{})
+		w, err := parseAddress(raw)
 		if err != nil {
 			t.Fatalf("unexpected error for %q: %v", raw, err)
 		}
-		if w.URL() != url || w.addr != addr || string(w.host) != host {
-			t.Fatalf("unexpected worker for %q; got %s, %s, %s; want %s, %s, %s", raw, w.URL(), w.addr, w.host, url, addr, host)
+		if w.url != url || w.addr != addr || string(w.host) != host {
+			t.Fatalf("unexpected worker for %q; got %s, %s, %s; want %s, %s, %s", raw, w.url, w.addr, w.host, url, addr, host)
 		}
 	}
 	f("http://10.0.0.1:30000", "http://10.0.0.1:30000", "10.0.0.1:30000", "10.0.0.1:30000")
@@ -36,12 +36,12 @@ func TestWorkerURL_Refused(t *testing.T) {
 		"http://w:1?", "http://w:1?a=b", "http://w:1#", "http://w:1#f", "http://a b:1", "http://a%20b:1",
 		"http://w:1\r\nX: y", "http://::1:30000", "http://[::1:30000", "http://[fe80::1%25a%0d%0ab]:1",
 	} {
-		if w, err := newWorker(raw, Timeouts{}); err == nil {
-			t.Errorf("unexpected worker for %q; got %s; want an error", raw, w.URL())
+		if w, err := parseAddress(raw); err == nil {
+			t.Errorf("unexpected worker for %q; got %s; want an error", raw, w.url)
 		}
 	}
 	for _, raw := range []string{"http://u:secret@w:1", "https://u:secret@w:1", "http://u:secret@w:x", "http://:secret@ w:1"} {
-		if _, err := newWorker(raw, Timeouts{}); err == nil || strings.Contains(err.Error(), "secret") {
+		if _, err := parseAddress(raw); err == nil || strings.Contains(err.Error(), "secret") {
 			t.Errorf("unexpected error for a url with a password; got %v", err)
 		}
 	}

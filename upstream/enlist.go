@@ -1,0 +1,104 @@
+package upstream
+
+import (
+	"slices"
+	"time"
+)
+
+// enlist returns the workers of a list. They are new where the settings or the
+// list have changed, with the engines that are known already.
+func (p *Pool) enlist(m *members, list []listed) []*Worker {
+	var members []*Worker
+	if p.all.Load() != nil {
+		members = p.Workers()
+	}
+	known := make(map[string]*Worker, len(members))
+	used := make([]bool, len(members)+len(p.leavers)+len(list))
+	for _, w := range slices.Concat(p.leavers, members) { // a member is found before a leaver
+		if w.fits(m.conf) {
+			known[w.url] = w
+		}
+		if w.id < len(used) {
+			used[w.id] = true
+		}
+	}
+	free := 0
+	workers := make([]*Worker, len(list))
+	for i, l := range list {
+		w := known[l.url]
+		switch {
+		case w == nil:
+			for used[free] {
+				free++
+			}
+			used[free] = true
+			w = &Worker{newBackend(l.address, m.conf.protocol, m.conf.tls), p, m.conf, l.weight, m.conf.timeouts, l.source}
+			w.id = free
+		case w.conf != m.conf || w.weight != l.weight || w.source != l.source:
+			w = &Worker{w.backend, p, m.conf, l.weight, m.conf.timeouts, l.source}
+		}
+		workers[i] = w
+	}
+	return workers
+}
+
+// fits reports whether b is what a worker with the settings s would be.
+func (b *backend) fits(s *settings) bool {
+	if b.tls != nil { // in HTTP/1.1, whatever the protocol
+		return sameTLS(b.base, s.tls)
+	}
+	return b.protocol == s.protocol
+}
+
+// install makes workers the members, who are chosen with arrange. It cannot fail.
+func (p *Pool) install(workers []*Worker, arrange arranger) {
+	conf := p.members.conf
+	before := map[*backend]*Worker{} // and who is left in it leaves
+	if p.all.Load() != nil {
+		for _, w := range p.Workers() {
+			before[w.backend] = w
+		}
+	}
+	var fresh []*Worker
+	for _, w := range workers {
+		if _, ok := before[w.backend]; !ok {
+			fresh = append(fresh, w)
+		}
+		delete(before, w.backend)
+	}
+	p.stopOldProbes(workers, before)
+	p.mu.Lock()
+	p.conf.Store(conf)
+	p.all.Store(&workers)
+	p.workers, p.arrange = workers, arrange
+	for _, w := range workers {
+		w.leaving.Store(false) // it may have left and come back
+		w.drained = p.members.drained[w.url]
+		w.current.Store(w)
+		if conf.health.Interval == 0 { // nobody would find it well
+			w.healthy.Store(true)
+		}
+	}
+	p.refreshLocked()
+	// No pick of the workers that leave can succeed from here on, see admit.
+	now := time.Now()
+	for _, w := range before {
+		w.leaving.Store(true)
+		w.noteLocked(now)
+	}
+	p.mu.Unlock()
+	p.leavers = slices.DeleteFunc(p.leavers, func(w *Worker) bool { return !w.leaving.Load() })
+	for _, w := range before {
+		p.leavers = append(p.leavers, w)
+	}
+	p.joined.Add(uint64(len(fresh)))
+	p.left.Add(uint64(len(before)))
+	p.wakeReaper()
+	if conf.abortPath != "" {
+		p.startAborts()
+	}
+	p.startProbes(workers)
+	for _, w := range fresh {
+		p.lookAgain(w)
+	}
+}
