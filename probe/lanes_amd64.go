@@ -185,16 +185,72 @@ func highHalf(x archsimd.Uint8x32) archsimd.Int8x32 {
 
 // textBlocks passes the blocks from i on, inside a string, that are ordinary text:
 // ASCII without the closing quote, and without the escapes that are rare. It
-// returns the first one that is not, or the end of
-// the whole blocks. escape is 1 if the first byte is escaped; slashed gathers the
-// backslashes, not by their place. Most of a large body is passed here.
+// returns the first one that is not, or the end of the whole blocks. escape is 1
+// if the first byte is escaped. Most of a large body is passed here.
+func textBlocks(src []byte, i int, escape uint64) (next int, escaped uint64) {
+	for {
+		if escape == 0 && src[i-1] != '\\' {
+			var more bool
+			if i, more = proseBlocks(src, i); !more {
+				return i, slashBit(src[i-1])
+			}
+			escape = slashBit(src[i-1])
+		}
+		limit := min(len(src), i+escapedBlocks*blockSize)
+		if hasWide {
+			i, escape = codeBlocksWide(src[:limit], i, escape)
+		} else {
+			i, escape = codeBlocks(src[:limit], i, escape)
+		}
+		if limit-i >= blockSize || limit == len(src) {
+			return i, escape
+		}
+	}
+}
+
+// slashBit returns 1 if c is a backslash.
+func slashBit(c byte) uint64 {
+	if c == '\\' {
+		return 1
+	}
+	return 0
+}
+
+// escapedBlocks is the number of blocks in which an escaped backslash is looked for
+// after one was found.
+const escapedBlocks = 8
+
+// proseBlocks is textBlocks for a first byte that is not escaped, which stops at
+// escaped backslashes, too. A quote must have a backslash before it, and a backslash
+// one of n, t and a quote behind it: that is one question to each byte and the one
+// before it, without any carry. more reports that it was not a quote that it
+// stopped at.
+func proseBlocks(src []byte, i int) (next int, more bool) {
+	quote, slash := load32(allQuotes[:]), load32(allSlashes[:])
+	space, line, tab := load32(allSpaces[:]).AsInt8x32(), load32(allN[:]), load32(allT[:])
+	for ; len(src)-i >= blockSize; i += blockSize {
+		b, before := unsafeBlock(src, i), unsafeBlock(src, i-1)
+		x, y := load32(b[:]), load32(b[32:])
+		s, t := load32(before[:]).Equal(slash).ToInt8x32(), load32(before[32:]).Equal(slash).ToInt8x32()
+		q, r := x.Equal(quote).ToInt8x32(), y.Equal(quote).ToInt8x32()
+		k, l := x.Equal(line).Or(x.Equal(tab)).ToInt8x32().Or(q), y.Equal(line).Or(y.Equal(tab)).ToInt8x32().Or(r)
+		bad := s.AndNot(k).Or(t.AndNot(l))
+		other := q.AndNot(s).Or(r.AndNot(t)).Or(space.Greater(x.AsInt8x32()).ToInt8x32()).Or(space.Greater(y.AsInt8x32()).ToInt8x32())
+		if !bad.Or(other).IsZero() {
+			return i, !bad.IsZero()
+		}
+		if i&plainEvery == 0 {
+			i = plainBlocks(src, i+blockSize) - blockSize
+		}
+	}
+	return i, false
+}
+
+// codeBlocks is textBlocks for text with many escapes.
 //
 // NOTE: one branch a block, which is hardly ever taken, since it cannot be foretold
 // which block of a text has an escape.
-func textBlocks(src []byte, i int, escape, slashed uint64) (next int, escaped, slashes uint64) {
-	if hasWide {
-		return textBlocksWide(src, i, escape, slashed)
-	}
+func codeBlocks(src []byte, i int, escape uint64) (next int, escaped uint64) {
 	quote, slash := load32(allQuotes[:]), load32(allSlashes[:])
 	space, line, tab := load32(allSpaces[:]).AsInt8x32(), load32(allN[:]), load32(allT[:])
 	for ; len(src)-i >= blockSize; i += blockSize {
@@ -208,16 +264,12 @@ func textBlocks(src []byte, i int, escape, slashed uint64) (next int, escaped, s
 			break
 		}
 		escape = next
-		slashed |= slashes
-		if i&plainEvery == 0 && quotes|slashes|next == 0 {
-			i = plainBlocks(src, i+blockSize) - blockSize
-		}
 	}
-	return i, escape, slashed
+	return i, escape
 }
 
-// textBlocksWide is textBlocks with hasWide.
-func textBlocksWide(src []byte, i int, escape, slashed uint64) (next int, escaped, slashes uint64) {
+// codeBlocksWide is codeBlocks with hasWide.
+func codeBlocksWide(src []byte, i int, escape uint64) (next int, escaped uint64) {
 	quote, slash := archsimd.LoadUint8x64(&allQuotes), archsimd.LoadUint8x64(&allSlashes)
 	space := archsimd.LoadUint8x64(&allSpaces).AsInt8x64()
 	low, high := archsimd.LoadUint8x64(&shortLow), archsimd.LoadUint8x64(&shortHigh)
@@ -234,12 +286,8 @@ func textBlocksWide(src []byte, i int, escape, slashed uint64) (next int, escape
 			break
 		}
 		escape = next
-		slashed |= slashes
-		if i&plainEvery == 0 && quotes|slashes|next == 0 {
-			i = plainBlocks(src, i+blockSize) - blockSize
-		}
 	}
-	return i, escape, slashed
+	return i, escape
 }
 
 // plainEvery makes every 16th block one behind which plain ones are looked for.

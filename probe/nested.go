@@ -45,7 +45,7 @@ func portableNested(src []byte, i, depth int, tmp *scratch) (int, Fault) {
 		case classPlain:
 			i++
 		case classQuote:
-			end, _, f := portableString(src, i+1)
+			end, f := portableString(src, i+1)
 			if f != FaultNone {
 				return end, f
 			}

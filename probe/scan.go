@@ -1,5 +1,7 @@
 package probe
 
+import "bytes"
+
 // routing are the fields that route a request or bound its cost. Two copies of
 // one are refused, null or not: parsers differ in which copy they keep, and a
 // bound that is read from the wrong one is none.
@@ -282,9 +284,10 @@ func (s *scanner) key(i int, m *Member) (int, Fault) {
 		m.Field = fieldByName(src[i+1 : end-1])
 	} else {
 		var f Fault
-		if end, m.Escaped, f = skipString(src, i+1); f != FaultNone {
+		if end, f = skipString(src, i+1); f != FaultNone {
 			return end, f
 		}
+		m.Escaped = bytes.IndexByte(src[i:end], '\\') >= 0
 		m.Field = fieldOf(src[i:end], m.Escaped)
 	}
 	m.Key = Span{uint32(i), uint32(end)}
@@ -310,7 +313,7 @@ func (s *scanner) value(i, depth int, m *Member) (int, Fault) {
 	case '"':
 		m.Kind = KindString
 		if end = shortString(src, i+1); end == 0 {
-			end, _, f = skipString(src, i+1)
+			end, f = skipString(src, i+1)
 		}
 	case '{', '[':
 		m.Kind = KindArray

@@ -11,14 +11,14 @@ const (
 )
 
 // skipString reads a string from i, the offset after its opening quote, and
-// returns the offset after the closing one and whether a backslash is in it.
-// Control characters, escapes that RFC 8259 does not have, and ill-formed UTF-8
-// are faults. Escaped surrogates need not be paired: Python reads them, and no
-// parser reads a different string end for them.
-func skipString(src []byte, i int) (end int, escaped bool, f Fault) {
+// returns the offset after the closing one. Control characters, escapes that RFC
+// 8259 does not have, and ill-formed UTF-8 are faults. Escaped surrogates need not
+// be paired: Python reads them, and no parser reads a different string end for
+// them.
+func skipString(src []byte, i int) (int, Fault) {
 	if hasVectors && len(src)-i >= blockSize {
-		if end, escaped, ok := vectorString(src, i); ok {
-			return end, escaped, FaultNone
+		if end, ok := vectorString(src, i); ok {
+			return end, FaultNone
 		}
 	}
 	return portableString(src, i)
@@ -26,26 +26,25 @@ func skipString(src []byte, i int) (end int, escaped bool, f Fault) {
 
 // portableString is skipString without vectors. What it says is the last word:
 // vectorString leaves every fault to it.
-func portableString(src []byte, i int) (end int, escaped bool, f Fault) {
+func portableString(src []byte, i int) (int, Fault) {
 	for {
 		i = plainEnd(src, i)
 		if i >= len(src) {
-			return len(src), escaped, FaultTruncated
+			return len(src), FaultTruncated
 		}
+		var f Fault
 		switch c := src[i]; {
 		case c == '"':
-			return i + 1, escaped, FaultNone
+			return i + 1, FaultNone
 		case c == '\\':
-			escaped = true
-			if i, f = skipEscapes(src, i); f != FaultNone {
-				return i, escaped, f
-			}
+			i, f = skipEscapes(src, i)
 		case c < ' ':
-			return i, escaped, FaultSyntax
+			f = FaultSyntax
 		default:
-			if i, f = skipWide(src, i); f != FaultNone {
-				return i, escaped, f
-			}
+			i, f = skipWide(src, i)
+		}
+		if f != FaultNone {
+			return i, f
 		}
 	}
 }

@@ -29,16 +29,15 @@ type scratch struct {
 
 // vectorString is skipString for a string whose first block lies within src. It
 // reports !ok for a fault, and where a string reaches into the last bytes of src.
-func vectorString(src []byte, start int) (end int, escaped, ok bool) {
+func vectorString(src []byte, start int) (end int, ok bool) {
 	if start < 3 {
-		return 0, false, false
+		return 0, false
 	}
 	var escape, hex, wide uint64 // what one block leaves to the next
-	slashed := uint64(0)         // the backslashes so far, not by place
 	for i := start; ; i += blockSize {
 		// Fast path
 		if hex|wide == 0 {
-			i, escape, slashed = textBlocks(src, i, escape, slashed)
+			i, escape = textBlocks(src, i, escape)
 		}
 		if len(src)-i < blockSize {
 			break
@@ -58,7 +57,6 @@ func vectorString(src []byte, start int) (end int, escaped, ok bool) {
 		}
 		quotes &^= escapes
 		inside := quotes ^ (quotes - 1) // up to the closing quote, all if there is none
-		slashed |= slashes & inside
 		if odd|wide != 0 {
 			var controls uint64
 			controls, wide, ok = oddBytes(b, odd, wide)
@@ -71,11 +69,11 @@ func vectorString(src []byte, start int) (end int, escaped, ok bool) {
 		}
 		if quotes != 0 {
 			archsimd.ClearAVXUpperBits()
-			return i + bits.TrailingZeros64(quotes) + 1, slashed != 0, true
+			return i + bits.TrailingZeros64(quotes) + 1, true
 		}
 	}
 	archsimd.ClearAVXUpperBits()
-	return 0, false, false
+	return 0, false
 }
 
 // vectorNested is skipNested for a value whose first block lies within src. It
@@ -92,7 +90,7 @@ func vectorNested(src []byte, start, depth int, tmp *scratch) (end int, ok bool)
 	for i := start; i < len(src); i += blockSize {
 		// Fast path
 		if in != 0 && hex|wide == 0 {
-			i, escape, _ = textBlocks(src, i, escape, 0)
+			i, escape = textBlocks(src, i, escape)
 		}
 		var b *block
 		if len(src)-i >= blockSize {

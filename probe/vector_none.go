@@ -10,7 +10,7 @@ type scratch struct {
 	kinds [MaxDepth]byte // of the open containers: their opening brackets
 }
 
-func vectorString([]byte, int) (end int, escaped, ok bool) { return 0, false, false }
+func vectorString([]byte, int) (end int, ok bool) { return 0, false }
 
 func vectorNested([]byte, int, int, *scratch) (end int, ok bool) { return 0, false }
 
