@@ -35,6 +35,9 @@ type membership struct {
 	changes sync.Mutex // held during each change; taken before qmu and mu
 	members members
 	leavers []*Worker // with requests under way
+	// departed is what was counted by workers that are gone, so that the sums of
+	// a pool do not shrink.
+	departed Counters
 
 	joined, left atomic.Uint64
 }

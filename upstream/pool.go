@@ -83,7 +83,9 @@ type Pool struct {
 	trials atomic.Int32  // workers that wait for a request to try them
 	turn   atomic.Uint64 // of RoundRobin
 
-	retries, exhausted atomic.Uint64
+	retries   atomic.Uint64
+	exhausted atomic.Uint64
+	reasons   [NumRetryReasons]atomic.Uint64
 
 	admission
 
@@ -132,13 +134,6 @@ func (p *Pool) Usable() int { return len(p.usable.Load().workers) }
 // Affinity returns what of a Key the pool's choices depend on, so that nothing
 // else needs to be computed.
 func (p *Pool) Affinity() Affinity { return p.conf.Load().affinity }
-
-// Retries returns how many requests were sent to another worker, Exhausted how
-// many were not, for want of budget.
-func (p *Pool) Retries() uint64 { return p.retries.Load() }
-
-// Exhausted returns how many retries the budget has forbidden.
-func (p *Pool) Exhausted() uint64 { return p.exhausted.Load() }
 
 // pick chooses a worker other than avoid, which may be nil, for a request with
 // the key k and counts one more request on it. It returns nil where none is
@@ -267,6 +262,8 @@ func (p *Pool) retireLeavers() []*Worker {
 		// It was marked before. admit looks at the mark after it has counted.
 		if w.load.Load() == 0 {
 			idle = append(idle, w)
+			last := w.Counters()
+			p.departed.add(&last)
 		} else {
 			kept = append(kept, w)
 		}

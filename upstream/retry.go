@@ -1,6 +1,10 @@
 package upstream
 
-import "sync/atomic"
+import (
+	"math/rand/v2"
+	"sync/atomic"
+	"time"
+)
 
 // Retry says how often a request that failed is sent again, to another worker.
 type Retry struct {
@@ -11,6 +15,57 @@ type Retry struct {
 	// fleet in trouble is not sent a multiple of its load: 0.2 is one retry for
 	// five requests.
 	Budget float64
+	// Backoff is the wait before a retry, see Pool.Backoff.
+	Backoff Backoff
+}
+
+// Backoff is a wait that is drawn from zero to a bound: Base before the first
+// retry and twice as much before each further one, up to Max.
+type Backoff struct {
+	// Base zero is no wait.
+	Base, Max time.Duration
+}
+
+// RetryReason is why a request is sent to another worker.
+type RetryReason uint8
+
+// The reasons.
+const (
+	RetryConnect   RetryReason = iota // no connection was made
+	RetryClosed                       // the worker closed it, or its h2c stream, before an answer
+	RetryFirstByte                    // no answer came in time
+	Retry502
+	Retry503
+	Retry504
+	// NumRetryReasons is how many there are.
+	NumRetryReasons
+)
+
+// String returns the reason as metrics name it.
+func (r RetryReason) String() string {
+	return [NumRetryReasons]string{"connect", "closed", "first_byte", "status_502", "status_503", "status_504"}[r]
+}
+
+// StatusRetry returns the reason behind a status that RetryStatus holds for.
+func StatusRetry(status int) RetryReason {
+	switch status {
+	case 502:
+		return Retry502
+	case 503:
+		return Retry503
+	}
+	return Retry504
+}
+
+// Retry returns the reason behind an error that is Retriable.
+func (e *Error) Retry() RetryReason {
+	switch e.Fault {
+	case FaultConnect:
+		return RetryConnect
+	case FaultFirstByte:
+		return RetryFirstByte
+	}
+	return RetryClosed
 }
 
 const (
@@ -84,3 +139,47 @@ func (p *Pool) Retry(n int, failed *Worker, k *Key) *Worker {
 	p.retries.Add(1)
 	return w
 }
+
+// Backoff returns how long to wait before try number n (the first retry is 2)
+// reaches the worker that Retry gave for it, and counts it. It must be called
+// once for each of them.
+//
+// Who could not connect goes elsewhere at once: nothing was asked of anybody. All
+// else comes from fleets in trouble, which requests that come back in step would
+// keep there, so that the wait is drawn evenly from all that it may be ("full
+// jitter"). The wait is the caller's, who sees whether the client leaves, and how
+// much is left of the time for the whole request.
+func (p *Pool) Backoff(n int, why RetryReason) time.Duration {
+	p.reasons[why].Add(1)
+	b := p.conf.Load().retry.Backoff
+	if n <= 2 && why == RetryConnect || b.Base <= 0 {
+		return 0
+	}
+	return rand.N(b.bound(n) + 1)
+}
+
+// bound returns what the wait before try number n may be at most.
+func (b Backoff) bound(n int) time.Duration {
+	bound := b.Base
+	for range n - 2 {
+		if bound >= b.Max/2 {
+			return max(b.Base, b.Max)
+		}
+		bound *= 2
+	}
+	return bound
+}
+
+// Retries returns how many requests were sent to another worker.
+func (p *Pool) Retries() uint64 { return p.retries.Load() }
+
+// RetriesBy returns how many of them Backoff was told of, by reason.
+func (p *Pool) RetriesBy() (n [NumRetryReasons]uint64) {
+	for i := range n {
+		n[i] = p.reasons[i].Load()
+	}
+	return n
+}
+
+// Exhausted returns how many retries the budget has forbidden.
+func (p *Pool) Exhausted() uint64 { return p.exhausted.Load() }

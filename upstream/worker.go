@@ -56,6 +56,8 @@ type backend struct {
 	picks   atomic.Uint64
 	fails   atomic.Uint64
 
+	counters
+
 	current atomic.Pointer[Worker] // as the latest settings have it
 
 	healthy  atomic.Bool   // what active probes say
@@ -265,8 +267,9 @@ func (w *Worker) gone() {
 // dial makes a new connection, with its TLS session, within the connect timeout
 // and before end, if there is one.
 func (w *Worker) dial(ctx context.Context, end time.Time) (*conn, error) {
+	begun := time.Now()
 	if limit := w.timeouts.Connect; limit > 0 {
-		if at := time.Now().Add(limit); end.IsZero() || at.Before(end) {
+		if at := begun.Add(limit); end.IsZero() || at.Before(end) {
 			end = at
 		}
 	}
@@ -287,6 +290,7 @@ func (w *Worker) dial(ctx context.Context, end time.Time) (*conn, error) {
 		_ = nc.Close()
 		return nil, err
 	}
+	w.observeConnect(time.Since(begun))
 	w.mu.Lock()
 	w.open++
 	w.mu.Unlock()
