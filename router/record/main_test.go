@@ -72,3 +72,33 @@ func closeRecorder(t testing.TB, r *Recorder) {
 		t.Errorf("unexpected error of Close: %v", err)
 	}
 }
+
+// fillRow fills a row as the router does.
+func fillRow(w *Row) {
+	w.RequestID.Set(sampleID)
+	w.Attempt = 1
+	w.Surface, w.Decision, w.Pool, w.Worker, w.Provider = "chat", "free-tier", "llama", "http://10.0.0.11:30000", "sglang"
+	w.Tenant.Set(sampleTenant)
+	w.Model.Set(sampleModel)
+	w.ModelReported.Set(sampleModel)
+	w.Status = 200
+	w.PromptTokens, w.CachedPromptTokens, w.CompletionTokens = 1234, 1024, 321
+	w.TTFT, w.Duration = 123456*time.Microsecond, 4567890*time.Microsecond
+	w.Stream, w.FinishReason = true, "stop"
+	w.Sampling = append(w.Sampling, sampleSampling...)
+}
+
+var (
+	sampleID       = []byte("req-0123456789abcdef0123456789abcdef")
+	sampleTenant   = []byte("acme")
+	sampleModel    = []byte("meta-llama/Llama-3.1-70B-Instruct")
+	sampleSampling = []byte(`{"max_tokens":500,"seed":12345,"temperature":1,"top_p":0.95}`)
+)
+
+// nowhere takes rows and forgets them.
+type nowhere struct{}
+
+func (nowhere) open(context.Context) (store, error)                  { return nowhere{}, nil }
+func (nowhere) write(context.Context, []*Row) error                  { return nil }
+func (nowhere) prune(context.Context, time.Time, int) (int64, error) { return 0, nil }
+func (nowhere) close() error                                         { return nil }
