@@ -175,7 +175,7 @@ func TestFaultsOfWholeFiles(t *testing.T) {
 		Env: []string{"SLUICE_POOLS__LLAMA__BALANCE=random", "SLUICE_SAMPLING_CONTRACT__ON_CONFLICT=allow", "SLUICE_LOG__LEVEL=info"},
 	})
 	want := "none.yaml: cannot be read: no such file or directory\n" +
-		"a.conf: cannot tell the format of the file: name it .yaml, .yml, .json or .toml\n" +
+		"a.conf: cannot tell the format of the file: name it .yaml, .yml, .json, .toml or .sluice\n" +
 		"dir.yaml: cannot be read: is a directory\n" +
 		"big.yaml: is larger than 1MiB\n" +
 		"b.yaml:1:15: log.access: must be true or false, got 1"

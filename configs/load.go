@@ -18,7 +18,7 @@ const delim = "\x1f"
 type Options struct {
 	// Files are merged in order: mappings key by key, anything else (a list of
 	// pools, too) is replaced. The format goes by the extension: .yaml, .yml,
-	// .json, .toml; each holds at most 1 MiB.
+	// .json, .toml, .sluice (see GRAMMAR.md); each holds at most 1 MiB.
 	Files []string
 	// Env is the environment, as os.Environ returns it. SLUICE_A__B=v sets the
 	// key a.b and SLUICE_POOLS__NAME__KEY=v a key of the pool with that name,

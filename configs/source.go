@@ -1,7 +1,6 @@
 package configs
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -9,10 +8,6 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"time"
-
-	"github.com/pelletier/go-toml/v2"
-	"go.yaml.in/yaml/v3"
 )
 
 // format is a syntax of configuration files.
@@ -23,6 +18,7 @@ const (
 	formatYAML
 	formatJSON
 	formatTOML
+	formatSluice
 )
 
 // formatOf returns the format of a file by its extension.
@@ -34,6 +30,8 @@ func formatOf(name string) format {
 		return formatJSON
 	case ".toml":
 		return formatTOML
+	case ".sluice":
+		return formatSluice
 	}
 	return formatNone
 }
@@ -47,84 +45,51 @@ type parser struct {
 	origins origins
 	faults  *Faults
 	env     []string // for secrets
-	// read is false when nothing of the file could be used.
+	// read is false when nothing of the file could be used, or not all that is
+	// in it.
 	read bool
 }
 
 // Unmarshal returns the values of data that are valid for a Config.
 func (p *parser) Unmarshal(data []byte) (map[string]any, error) {
 	p.read = false
-	if root := p.node(data); root != nil {
+	if root, whole := p.node(data); root != nil {
 		r := reader{origins: p.origins, faults: p.faults, env: p.env}
 		if v, ok := r.value(root, configType, ""); ok {
 			m, _ := v.(map[string]any)
-			p.read = true
+			p.read = whole
 			return m, nil
 		}
 	}
 	return map[string]any{}, nil
 }
 
-func (p *parser) node(data []byte) *node {
+// node returns what is in data, or nil. It is not whole where an error keeps
+// values from being read at all.
+func (p *parser) node(data []byte) (root *node, whole bool) {
 	switch p.format {
 	case formatYAML:
-		return parseYAML(data, p.origin, p.faults)
+		root = parseYAML(data, p.origin, p.faults)
 	case formatJSON:
-		return parseJSON(data, p.origin, p.faults)
+		root = parseJSON(data, p.origin, p.faults)
 	case formatTOML:
-		return parseTOML(data, p.origin, p.faults)
+		root = parseTOML(data, p.origin, p.faults)
+	case formatSluice:
+		return parseSluice(data, p.origin, p.faults)
+	default:
+		p.faults.add(p.origin, "", "cannot tell the format of the file: name it .yaml, .yml, .json, .toml or .sluice")
 	}
-	p.faults.add(p.origin, "", "cannot tell the format of the file: name it .yaml, .yml, .json or .toml")
-	return nil
+	return root, root != nil
 }
 
-// Marshal returns values, as Unmarshal returns them, in the format of p.
+// Marshal returns values, as Unmarshal returns them, in the format of p. Secrets
+// are not shown.
 func (p *parser) Marshal(values map[string]any) ([]byte, error) {
-	text := written(values)
-	switch p.format {
-	case formatYAML:
-		return yaml.Marshal(text)
-	case formatJSON:
-		return json.MarshalIndent(text, "", "  ")
-	case formatTOML:
-		return toml.Marshal(text)
+	n, err := valueNode(values)
+	if err != nil {
+		return nil, err
 	}
-	return nil, errors.New("cannot write a file without a format")
-}
-
-// written returns v with durations and sizes as a file holds them.
-func written(v any) any {
-	switch v := v.(type) {
-	case time.Duration:
-		return v.String()
-	case Bytes:
-		return v.String()
-	case Secret:
-		return redacted
-	case Object:
-		var m any
-		if err := json.Unmarshal([]byte(v), &m); err != nil {
-			panic("BUG: an Object that is no JSON: " + err.Error())
-		}
-		return m
-	case TokenLimit:
-		if v == AutoTokens {
-			return "auto"
-		}
-	case map[string]any:
-		out := make(map[string]any, len(v))
-		for key, value := range v {
-			out[key] = written(value)
-		}
-		return out
-	case []any:
-		out := make([]any, len(v))
-		for i, value := range v {
-			out[i] = written(value)
-		}
-		return out
-	}
-	return v
+	return writeNode(n, p.format)
 }
 
 // errNoParser is for callers that forget what a file needs.

@@ -55,6 +55,9 @@ func (p *parser) not() (*Cond, bool) {
 	case p.tok.is("("):
 		if c, ok = p.paren(); ok {
 			notes.take(c)
+			if notes.After != "" { // of what is inside, not of the parenthesis
+				notes.Before, notes.After = append(notes.Before, Comment{Text: notes.After}), ""
+			}
 		}
 	case p.tok.kind == tokWord:
 		c, ok = p.test()

@@ -12,7 +12,7 @@ type tokenKind uint8
 const (
 	tokEnd    tokenKind = iota
 	tokWord             // bare, begins with a letter or an underscore
-	tokNumber           // bare, begins with a digit or with a sign and a digit
+	tokBare             // bare, begins otherwise: 1.5, -1, 30s, /health
 	tokString           // in quotes
 	tokPunct            // one of {}[]():,=
 )
@@ -26,7 +26,9 @@ type token struct {
 	// first says that it is the first token of its line, blank that an empty
 	// line stands before it.
 	first, blank bool
-	comments     []lexComment
+	// bad says that an error in it, or before it, is told.
+	bad      bool
+	comments []lexComment
 }
 
 // lexComment is a comment; same says that a token stands before it on its line.
@@ -54,15 +56,21 @@ type lexer struct {
 	mark, column int
 	lines        int  // line ends since the last token or comment
 	any          bool // a token stands before, on this line
-	fail         func(pos Pos, msg string) bool
+	bad          bool // there is an error in the token
+	report       func(pos Pos, msg string) bool
 }
 
-func newLexer(src string, fail func(Pos, string) bool) *lexer {
-	l := &lexer{src: src, line: 1, column: 1, lines: 1, fail: fail}
+func newLexer(src string, report func(Pos, string) bool) *lexer {
+	l := &lexer{src: src, line: 1, column: 1, lines: 1, report: report}
 	if strings.HasPrefix(src, "\ufeff") {
 		l.off, l.mark = 3, 3
 	}
 	return l
+}
+
+func (l *lexer) fail(at Pos, msg string) {
+	l.bad = true
+	l.report(at, msg)
 }
 
 // pos returns the place of the byte at off, which is on the current line and
@@ -76,7 +84,7 @@ func (l *lexer) pos(off int) Pos {
 // next returns the next token; after the last one, tokEnd again and again.
 func (l *lexer) next() token {
 	var t token
-	for {
+	for l.bad = false; ; t.bad = true {
 		l.space(&t)
 		t.first, t.blank = !l.any, l.lines > 1
 		t.pos = l.pos(l.off)
@@ -88,6 +96,7 @@ func (l *lexer) next() token {
 		case c == '"':
 			t.kind = tokString
 			t.text = l.quoted(t.pos)
+			t.bad = l.bad
 			return t
 		case strings.IndexByte("{}[]():,=", c) >= 0:
 			t.kind, t.text = tokPunct, l.src[l.off:l.off+1]
@@ -96,8 +105,8 @@ func (l *lexer) next() token {
 		case isLetter(c):
 			t.kind, t.text = tokWord, l.bare()
 			return t
-		case isDigit(c), (c == '-' || c == '+') && l.off+1 < len(l.src) && isDigit(l.src[l.off+1]):
-			t.kind, t.text = tokNumber, l.bare()
+		case startsBare(l.src[l.off:]):
+			t.kind, t.text = tokBare, l.bare()
 			return t
 		}
 		r, size := utf8.DecodeRuneInString(l.src[l.off:])
@@ -223,6 +232,18 @@ func hex4(s string) (rune, bool) {
 
 func isLetter(c byte) bool { return 'a' <= c|0x20 && c|0x20 <= 'z' || c == '_' }
 func isDigit(c byte) bool  { return '0' <= c && c <= '9' }
+
+// startsBare reports whether s, which is not empty, begins like a bare text that
+// is no word.
+func startsBare(s string) bool {
+	switch s[0] {
+	case '/', '.':
+		return true
+	case '-', '+':
+		return len(s) > 1 && isDigit(s[1])
+	}
+	return isDigit(s[0])
+}
 
 // isBare reports whether c may stand in a bare text.
 func isBare(c byte) bool {

@@ -8,7 +8,7 @@ import (
 )
 
 // Parse reads a file. The tree is never nil: it holds the statements that have
-// no error. Errors are in the order of their places and at most 100. name is for
+// no error, and of a ROUTE the clauses that have none. Errors are in the order of their places and at most 100. name is for
 // them alone; source may be reused when Parse has returned. Its time is linear
 // in the size of source, which the caller bounds.
 func Parse(name string, source []byte, v *Vocabulary) (*File, []*Error) {
@@ -61,13 +61,13 @@ type parser struct {
 	errors []*Error
 
 	tok, ahead token
-	last       int // line of the token before tok
 	seq        int // number of tok
 	// pending are comments that no part of the tree has yet.
 	pending []pendingComment
-	// open is how many brackets are open at tok, nested how deep values and
-	// conditions are in the one being read.
-	open, nested int
+	// open is how many braces are open at tok, nested how deep values and
+	// conditions are in the one being read, bad how many tokens before tok have
+	// an error of their own.
+	open, nested, bad int
 }
 
 type pendingComment struct {
@@ -89,12 +89,13 @@ func (p *parser) unexpected(want string) bool {
 
 func (p *parser) advance() {
 	switch {
-	case p.tok.is("{"), p.tok.is("["), p.tok.is("("):
+	case p.tok.is("{"):
 		p.open++
-	case p.tok.is("}"), p.tok.is("]"), p.tok.is(")"):
+	case p.tok.is("}"):
 		p.open--
+	case p.tok.bad:
+		p.bad++
 	}
-	p.last = p.tok.pos.Line
 	p.tok, p.seq = p.ahead, p.seq+1
 	for _, c := range p.tok.comments {
 		p.pending = append(p.pending, pendingComment{c, p.seq})
@@ -152,11 +153,11 @@ func (p *parser) separate(n *Notes) {
 func (p *parser) file() *File {
 	f := &File{}
 	for p.tok.kind != tokEnd && len(p.errors) < maxErrors {
-		before := len(p.errors)
+		before := p.bad
 		switch s, ok := p.statement(); {
 		case !ok:
 			p.recover()
-		case len(p.errors) == before: // of the lexer, too
+		case s.Word == WordRoute, p.bad == before:
 			f.Statements = append(f.Statements, s)
 		}
 	}
@@ -272,26 +273,25 @@ func (p *parser) route(s *Statement) bool {
 	if !p.take("{") {
 		return p.unexpected(`"{"`)
 	}
-	depth, good := p.open, true
+	depth := p.open
 	for !p.tok.is("}") {
 		if p.outside() {
-			p.fail(open, `the "{" of `+WordRoute+" is never closed")
-			return false
+			return p.fail(open, `the "{" of this ROUTE is never closed`)
 		}
 		if len(p.errors) >= maxErrors {
 			return false
 		}
-		c, ok := p.clause()
-		if ok {
+		before := p.bad
+		switch c, ok := p.clause(); {
+		case !ok:
+			p.nextClause(depth)
+		case p.bad == before:
 			s.Clauses = append(s.Clauses, c)
-			continue
 		}
-		good = false
-		p.nextClause(depth)
 	}
 	s.End = p.comments()
 	p.advance()
-	return good
+	return true
 }
 
 // nextClause moves to the next clause of the ROUTE whose body is at depth, or
@@ -326,7 +326,7 @@ func (p *parser) clause() (*Statement, bool) {
 		if ok && p.tok.is("{") {
 			ok = p.block(s)
 		}
-	case slices.Contains(p.words.Flags, s.Word) && (p.meantAsWord() || p.tok.is("}")):
+	case slices.Contains(p.words.Flags, s.Word) && (p.meantAsWord() || p.tok.is("}") || p.tok.is(",")):
 		ok = true
 	default:
 		ok = p.operand(s)
@@ -363,7 +363,7 @@ func (p *parser) scalar() *Value {
 	switch p.tok.kind {
 	case tokString:
 		v.Quoted = true
-	case tokNumber:
+	case tokBare:
 		v.Kind = number(v.Text)
 	default:
 		v.Kind = wordKind(v.Text)
@@ -434,8 +434,8 @@ func (p *parser) mapping() (*Value, bool) {
 func (p *parser) field(mark string) (*Field, bool) {
 	f := &Field{Notes: p.begin(), Pos: p.tok.pos, Key: p.tok.text}
 	switch {
-	case p.tok.kind == tokNumber, p.tok.kind == tokWord && wordKind(p.tok.text) != String:
-		return nil, p.fail(f.Pos, "a key must be a string: put "+f.Key+" in quotes")
+	case p.tok.kind == tokBare, p.tok.kind == tokWord && wordKind(p.tok.text) != String:
+		return nil, p.fail(f.Pos, "put the key "+shown(f.Key)+" in quotes: it is no word")
 	case p.tok.kind != tokWord && p.tok.kind != tokString:
 		return nil, p.unexpected("a key")
 	}
@@ -468,8 +468,7 @@ func bare(s string) bool {
 	if isLetter(s[0]) {
 		return wordKind(s) == String
 	}
-	signed := len(s) > 1 && (s[0] == '-' || s[0] == '+') && isDigit(s[1])
-	return (isDigit(s[0]) || signed) && number(s) == String
+	return startsBare(s) && number(s) == String
 }
 
 const bareBytes = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-./%+"
