@@ -45,6 +45,9 @@ type arranger func(r *roster) chooser
 // newArranger returns how workers, which are all of p with the settings s, are
 // chosen.
 func (p *Pool) newArranger(s *settings, workers []*Worker) (arranger, error) {
+	if s.balance != ConsistentHash && s.balance != PrefixAware {
+		p.ring = nil
+	}
 	switch s.balance {
 	case RoundRobin:
 		return func(r *roster) chooser { return newRoundRobin(r, &p.turn) }, nil
@@ -62,7 +65,11 @@ func (p *Pool) newArranger(s *settings, workers []*Worker) (arranger, error) {
 	if places > maxPlaces {
 		return nil, fmt.Errorf("%s takes at most %d workers, got %d", s.balance, maxPlaces, len(workers))
 	}
-	ring := newRing(workers)
+	ring := p.ring
+	if !ring.fits(workers) {
+		ring = newRing(workers)
+		p.ring = ring
+	}
 	byHash := func(r *roster) *consistentHash {
 		return &consistentHash{leastRequests{r}, newShare(r, p, s), r.byID(places), ring}
 	}

@@ -3,6 +3,7 @@ package upstream
 import (
 	"math"
 	"math/bits"
+	"slices"
 	"sync/atomic"
 )
 
@@ -73,8 +74,9 @@ func (c *consistentHash) choose(k *Key, avoid *Worker) *Worker {
 // nothing else. The circle is cut into slots of one owner each, which makes a
 // look-up a single read. It does not change.
 type ring struct {
-	slots []uint16 // ids of workers
-	shift int      // from a hash to a slot
+	slots   []uint16 // ids of workers
+	shift   int      // from a hash to a slot
+	workers []*Worker
 }
 
 const (
@@ -98,7 +100,7 @@ func newRing(workers []*Worker) *ring {
 	}
 	mean := float64(weight) / float64(len(workers))
 	order := bits.Len(uint(2 * ringPoints * len(workers))) // slots, more than twice the points
-	r := &ring{make([]uint16, 1<<order), 64 - order}
+	r := &ring{make([]uint16, 1<<order), 64 - order, workers}
 	first := make([]uint64, len(r.slots)) // point of each slot
 	for i := range r.slots {
 		r.slots[i] = noOwner
@@ -114,6 +116,13 @@ func newRing(workers []*Worker) *ring {
 	}
 	r.fill()
 	return r
+}
+
+// fits reports whether r is the ring of workers, too.
+func (r *ring) fits(workers []*Worker) bool {
+	return r != nil && slices.EqualFunc(r.workers, workers, func(a, b *Worker) bool {
+		return a.backend == b.backend && a.weight == b.weight
+	})
 }
 
 // fill gives the slots without a point to the next point's owner.

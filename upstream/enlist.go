@@ -5,29 +5,40 @@ import (
 	"time"
 )
 
+// known returns the workers by URL, those that leave as well.
+func (p *Pool) known() map[string]*Worker {
+	all := p.leavers
+	if members := p.all.Load(); members != nil { // which come after leavers with the same URL
+		all = slices.Concat(all, *members)
+	}
+	known := make(map[string]*Worker, len(all))
+	for _, w := range all {
+		known[w.url] = w
+	}
+	return known
+}
+
 // enlist returns the workers of a list. They are new where the settings or the
 // list have changed, with the engines that are known already.
-func (p *Pool) enlist(m *members, list []listed) []*Worker {
-	var members []*Worker
-	if p.all.Load() != nil {
-		members = p.Workers()
-	}
-	known := make(map[string]*Worker, len(members))
-	used := make([]bool, len(members)+len(p.leavers)+len(list))
-	for _, w := range slices.Concat(p.leavers, members) { // a member is found before a leaver
-		if w.fits(m.conf) {
-			known[w.url] = w
-		}
+func (p *Pool) enlist(m *members, list []listed, known map[string]*Worker) []*Worker {
+	used := make([]bool, len(known)+len(p.leavers)+len(list)+1)
+	use := func(w *Worker) {
 		if w.id < len(used) {
 			used[w.id] = true
 		}
+	}
+	for _, w := range known {
+		use(w)
+	}
+	for _, w := range p.leavers { // of which a member may have the URL
+		use(w)
 	}
 	free := 0
 	workers := make([]*Worker, len(list))
 	for i, l := range list {
 		w := known[l.url]
 		switch {
-		case w == nil:
+		case w == nil || !w.fits(m.conf):
 			for used[free] {
 				free++
 			}

@@ -68,6 +68,7 @@ func (p *Pool) watchHealth(ctx context.Context, w *Worker) {
 	health := &w.conf.health
 	t := health.Timeout
 	probed := w.shadow(Timeouts{Connect: t, FirstByte: t, BetweenEvents: t, Total: t})
+	probed.rest = 2 * health.Interval
 	defer probed.close()
 	var x Exchange
 	stop := context.AfterFunc(ctx, x.Cancel)
@@ -101,9 +102,21 @@ func (p *Pool) watchHealth(ctx context.Context, w *Worker) {
 			streak = 0
 			p.setHealthy(ctx, w, good)
 		}
-		tenth := health.Interval / 10
-		timer.Reset(health.Interval - tenth + time.Duration(rand.Int64N(int64(2*tenth)+1)))
+		timer.Reset(health.pause(time.Now()))
 	}
+}
+
+// pauseSteps is how many times in an interval probes may begin.
+const pauseSteps = 50
+
+// pause returns how long a worker is left alone after a probe that ended now:
+// the interval, give or take a tenth, up to a time that is the same for many
+// workers. A process that is woken for one probe after the other spends more on
+// that than on the probes of a fleet.
+func (h *Health) pause(now time.Time) time.Duration {
+	tenth := h.Interval / 10
+	at := now.Add(h.Interval - tenth + rand.N(2*tenth+1))
+	return max(at.Truncate(max(h.Interval/pauseSteps, 1)).Sub(now), 0)
 }
 
 // probe asks once. An answer below 500 is good: an engine that says 429 lives,

@@ -241,11 +241,12 @@ func (p *Pool) changeLocked(edit func(m *members) error) error {
 	if err := edit(&m); err != nil {
 		return err
 	}
-	list, err := m.merge()
+	known := p.known()
+	list, err := m.merge(known)
 	if err != nil {
 		return err
 	}
-	workers := p.enlist(&m, list)
+	workers := p.enlist(&m, list, known)
 	arrange, err := p.newArranger(m.conf, workers)
 	if err != nil {
 		return err
@@ -282,14 +283,14 @@ type listed struct {
 }
 
 // merge returns the workers that anybody names, each once, and forgets what was
-// done by hand to others.
-func (m *members) merge() ([]listed, error) {
+// done by hand to others. known are workers by URL.
+func (m *members) merge(known map[string]*Worker) ([]listed, error) {
 	list := make([]listed, 0, len(m.static)+len(m.added))
 	places := make(map[string]int, cap(list))
 	removed := map[string]bool{}
 	read := func(source string, specs []WorkerSpec) error {
 		for _, s := range specs {
-			a, err := parseAddress(s.URL)
+			a, err := parseKnown(s.URL, known)
 			if err != nil {
 				return err
 			}
@@ -325,4 +326,12 @@ func (m *members) merge() ([]listed, error) {
 		return !ok || !drained
 	})
 	return list, nil
+}
+
+// parseKnown is parseAddress, at less than its price for most of a fleet.
+func parseKnown(raw string, known map[string]*Worker) (address, error) {
+	if w := known[raw]; w != nil {
+		return w.address, nil
+	}
+	return parseAddress(raw)
 }

@@ -82,6 +82,7 @@ type Pool struct {
 	usable atomic.Pointer[roster]
 	trials atomic.Int32  // workers that wait for a request to try them
 	turn   atomic.Uint64 // of RoundRobin
+	ring   *ring         // of ConsistentHash and PrefixAware; guarded by changes
 
 	retries   atomic.Uint64
 	exhausted atomic.Uint64

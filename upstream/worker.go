@@ -43,13 +43,12 @@ type Worker struct {
 // backend is what a pool knows of an engine and the connections to it, for as
 // long as it is a member.
 type backend struct {
+	address
 	id       int // its place in the pool, of no other member at the same time
-	url      string
-	addr     string // host:port to dial
-	host     []byte // value of the Host field
 	protocol string
-	tls      *tls.Config // nil where the worker speaks plain HTTP
-	base     *tls.Config // what tls was made of, may be nil
+	rest     time.Duration // how long a connection may rest
+	tls      *tls.Config   // nil where the worker speaks plain HTTP
+	base     *tls.Config   // what tls was made of, may be nil
 
 	load    atomic.Int64
 	leaving atomic.Bool // not a member any more: it must not be picked
@@ -100,9 +99,9 @@ type backend struct {
 type address struct {
 	url    string // in its one form
 	name   string // of the host, without brackets
-	addr   string
-	host   []byte
-	secure bool
+	addr   string // host:port to dial
+	host   []byte // value of the Host field
+	secure bool   // https
 }
 
 // parseAddress takes http://host:port or https://host:port, port 80 or 443 where
@@ -143,7 +142,7 @@ func parseAddress(raw string) (a address, err error) {
 // newBackend makes what an engine at a is spoken to with: protocol, and where
 // the address is a secure one secure, which may be nil, and HTTP/1.1.
 func newBackend(a address, protocol string, secure *tls.Config) *backend {
-	b := &backend{url: a.url, addr: a.addr, host: a.host, protocol: protocol}
+	b := &backend{address: a, protocol: protocol, rest: idleLimit}
 	if a.secure {
 		b.protocol = HTTP1 // what the session is for
 		b.tls, b.base = secureConfig(secure, a.name), secure
@@ -158,7 +157,7 @@ func newBackend(a address, protocol string, secure *tls.Config) *backend {
 // shadow returns a worker at the same address, spoken to in the same protocol,
 // with connections and limits of its own. The caller closes it.
 func (b *backend) shadow(t Timeouts) *Worker {
-	s := &backend{url: b.url, addr: b.addr, host: b.host, tls: b.tls, protocol: b.protocol}
+	s := &backend{address: b.address, tls: b.tls, protocol: b.protocol, rest: idleLimit}
 	s.life, s.end = context.WithCancel(context.Background())
 	return &Worker{backend: s, timeouts: t}
 }
@@ -218,7 +217,7 @@ func (w *Worker) take(now time.Time) *conn {
 		w.mu.Lock()
 		n := len(w.idle)
 		// Those below the top have rested longer; reap closes them.
-		if n == 0 || now.Sub(w.idle[n-1].rested) >= idleLimit {
+		if n == 0 || now.Sub(w.idle[n-1].rested) >= w.rest {
 			w.mu.Unlock()
 			return nil
 		}
@@ -302,7 +301,7 @@ func (w *Worker) reap(now time.Time) {
 	w.reapH2()
 	w.mu.Lock()
 	n := 0
-	for n < len(w.idle) && now.Sub(w.idle[n].rested) >= idleLimit {
+	for n < len(w.idle) && now.Sub(w.idle[n].rested) >= w.rest {
 		n++
 	}
 	var old []*conn
