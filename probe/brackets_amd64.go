@@ -25,12 +25,17 @@ func (o *brackets) read(opens, shuts, curlies uint64) int {
 	if bits.OnesCount64(opens|shuts) <= 8 || o.held == 0 || o.held+bits.OnesCount64(opens) > o.limit {
 		return o.readFew(opens, shuts, curlies)
 	}
-	// A bracket that is closed at once, or around one other that is, changes
-	// nothing.
-	pairs := opens & (shuts >> 1) &^ (curlies ^ curlies>>1)
-	around := opens & (shuts >> 3) & (pairs >> 1) &^ (curlies ^ curlies>>3)
-	opens &^= pairs | around
-	shuts &^= pairs<<1 | around<<3
+	// A bracket that is closed at once, or around others of which that is true,
+	// changes nothing.
+	closed := uint64(0)
+	for inner, n := opens<<1, 1; inner != 0; n += 2 {
+		inner = opens & (shuts >> (n & 63)) & (inner >> 1) &^ (curlies ^ curlies>>(n&63))
+		closed |= inner | inner<<(n&63)
+	}
+	opens, shuts = opens&^closed, shuts&^closed
+	if bits.OnesCount64(opens|shuts) <= 12 {
+		return o.readFew(opens, shuts, curlies)
+	}
 	const half = 1<<32 - 1
 	if end := o.readHalf(opens&half, shuts&half, curlies&half); end != 0 {
 		return end
@@ -76,24 +81,21 @@ func (o *brackets) readFew(opens, shuts, curlies uint64) int {
 func (o *brackets) readHalf(opens, shuts, curlies uint64) int {
 	marks := opens | shuts
 	kinds := uint64(0)
-	switch {
-	case marks == 0:
-		return 0
-	case curlies&marks == marks:
+	if curlies&marks == marks {
 		kinds = ^kinds
-	case curlies&marks != 0:
-		return o.readSteps(opens, shuts, curlies)
 	}
 	n := uint(bits.OnesCount64(marks))
-	switch uint64(0) {
-	case shuts: // all of them open
+	switch mixed := (curlies ^ kinds) & marks; uint64(0) {
+	case marks:
+		return 0
+	case shuts | mixed: // all of them open
 		if o.held > 32 {
 			o.spill()
 		}
 		o.top = o.top<<n | kinds&(1<<n-1)
 		o.held += int(n)
 		return 0
-	case opens: // all of them close
+	case opens | mixed: // all of them close
 		if o.held <= int(n) && o.spills > 0 {
 			o.fetch()
 		}
@@ -107,36 +109,45 @@ func (o *brackets) readHalf(opens, shuts, curlies uint64) int {
 		o.held -= int(n)
 		return 0
 	}
+	if o.held+bits.OnesCount64(opens) > 64 {
+		o.spill()
+	}
 	return o.readSteps(opens, shuts, curlies)
 }
 
-// readSteps is read, four bytes in each turn, by a table of what they do as a
-// whole.
+// readSteps is read for half a block, four bytes in each turn, by a table of what
+// they do as a whole. There must be room in top for all that open.
+//
+// NOTE: what the time of a body full of brackets is spent on; each instruction counts.
 func (o *brackets) readSteps(opens, shuts, curlies uint64) int {
-	top, held := o.top, o.held
-	for at := 0; opens|shuts != 0; at += 4 {
-		step := &bracketSteps[opens&15|shuts&15<<4|curlies&15<<8]
-		pops, pushes := int(step.pops), int(step.pushes)
-		if held <= pops || held+pushes > 64 {
-			// Slow path: the last bracket may be closed, or top is empty or full.
-			o.top, o.held = top, held
-			if end := o.readFew(opens&15, shuts&15, curlies); end > 0 {
-				return at + end
-			} else if end < 0 {
-				return end
-			}
-			top, held = o.top, o.held
-		} else {
-			if (top^uint64(step.popKinds))&uint64(step.popMask)|uint64(step.bad) != 0 {
-				return -1
-			}
-			top = top>>(uint(pops)&63)<<(uint(pushes)&63) | uint64(step.pushKinds)
-			held += pushes - pops
+	const low = 0x0F0F_0F0F
+	even, odd := opens&low|shuts&low<<4, opens>>4&low|shuts&(low<<4)
+	top, held, wrong, kinds := o.top, o.held, uint64(0), curlies
+	at := 0
+	for ; at < 32; at += 8 {
+		step := bracketSteps[even&0xFF|kinds&0x0F<<8]
+		if held <= int(step&0xFF) {
+			break
 		}
-		opens, shuts, curlies = opens>>4, shuts>>4, curlies>>4
+		wrong |= (top ^ step>>8) & (step >> 60)
+		top = top>>(step&63)<<(step>>16&63) | step>>24&0xF
+		held += int(int8(step >> 32))
+		step = bracketSteps[odd&0xFF|kinds&0xF0<<4]
+		if held <= int(step&0xFF) {
+			at += 4
+			break
+		}
+		wrong |= (top ^ step>>8) & (step >> 60)
+		top = top>>(step&63)<<(step>>16&63) | step>>24&0xF
+		held += int(int8(step >> 32))
+		even, odd, kinds = even>>8, odd>>8, kinds>>8
 	}
 	o.top, o.held = top, held
-	return 0
+	if wrong != 0 {
+		return -1
+	}
+	// The last bracket may be closed, top may be empty, or a kind is wrong.
+	return o.readFew(opens>>at<<at, shuts>>at<<at, curlies)
 }
 
 // spill makes room in top.
@@ -155,36 +166,34 @@ func (o *brackets) fetch() {
 	o.limit += spillBits
 }
 
-// A bracketStep is what the brackets among four bytes do as a whole: they close
-// some that were open before and open some that stay open.
-type bracketStep struct {
-	pops, pushes        uint8
-	popKinds, pushKinds uint8 // the lowest bit is the first popped, the last pushed
-	popMask             uint8 // as many bits as there are popKinds
-	bad                 uint8 // not 0 if one is closed by one of the other kind
-}
-
-// bracketSteps holds the step of each four bytes: four bits say which are opening
-// brackets, four which are closing ones, four which are curly.
-var bracketSteps = func() (steps [1 << 12]bracketStep) {
+// bracketSteps holds what each four bytes do as a whole: four bits say which are
+// opening brackets, four which are closing ones, four which are curly. They close
+// some that were open before and open some that stay open. From the lowest bit up
+// that is, how many they close, or more than there can be where one is closed by
+// one of the other kind; from bit 8 the kinds of those closed, the first one lowest;
+// from bit 16 how many they open, from bit 24 their kinds, the last one lowest; from
+// bit 32 how many more they open than close; from bit 60 a bit for each that they
+// close.
+var bracketSteps = func() (steps [1 << 12]uint64) {
 	for i := range steps {
-		s := &steps[i]
+		var pops, pushes, popKinds, pushKinds uint64
+		bad := uint64(0)
 		for bit := range 4 {
-			kind := uint8(i >> (8 + bit) & 1)
+			kind := uint64(i >> (8 + bit) & 1)
 			switch opens, shuts := i>>bit&1 != 0, i>>(4+bit)&1 != 0; {
 			case opens:
-				s.pushKinds = s.pushKinds<<1 | kind
-				s.pushes++
-			case shuts && s.pushes > 0:
-				s.bad |= s.pushKinds&1 ^ kind
-				s.pushKinds >>= 1
-				s.pushes--
+				pushKinds = pushKinds<<1 | kind
+				pushes++
+			case shuts && pushes > 0:
+				bad |= pushKinds&1 ^ kind
+				pushKinds >>= 1
+				pushes--
 			case shuts:
-				s.popKinds |= kind << s.pops
-				s.pops++
+				popKinds |= kind << pops
+				pops++
 			}
 		}
-		s.popMask = 1<<s.pops - 1
+		steps[i] = pops | 0xFF*bad | popKinds<<8 | pushes<<16 | pushKinds<<24 | (pushes-pops)&0xFF<<32 | (1<<pops-1)<<60
 	}
 	return steps
 }()

@@ -29,53 +29,34 @@ func escapedField(key []byte) Field {
 // longestField is the length of the longest known field's name.
 const longestField = len("max_completion_tokens")
 
-// fieldByName returns the known field of that name. The compiler turns the
-// switch into a search by length and content.
+// fieldByName returns the known field of that name.
 func fieldByName(name []byte) Field {
-	switch string(name) {
-	case "temperature":
-		return FieldTemperature
-	case "top_p":
-		return FieldTopP
-	case "top_k":
-		return FieldTopK
-	case "min_p":
-		return FieldMinP
-	case "repetition_penalty":
-		return FieldRepetitionPenalty
-	case "frequency_penalty":
-		return FieldFrequencyPenalty
-	case "presence_penalty":
-		return FieldPresencePenalty
-	case "n":
-		return FieldN
-	case "model":
-		return FieldModel
-	case "stream":
-		return FieldStream
-	case "max_tokens":
-		return FieldMaxTokens
-	case "max_completion_tokens":
-		return FieldMaxCompletionTokens
-	case "max_output_tokens":
-		return FieldMaxOutputTokens
-	case "max_new_tokens":
-		return FieldMaxNewTokens
-	case "candidate_count":
-		return FieldCandidateCount
-	case "best_of":
-		return FieldBestOf
-	case "sampling_params":
-		return FieldSamplingParams
-	case "stream_options":
-		return FieldStreamOptions
-	case "include_usage":
-		return FieldIncludeUsage
-	case "rid":
-		return FieldRID
+	n := len(name)
+	if n == 0 || n > longestField {
+		return FieldNone
 	}
-	return FieldNone
+	f := fieldTable[fieldHash(uint8(n), name[0], name[n-1])]
+	if string(name) != fieldNames[f] {
+		return FieldNone
+	}
+	return f
 }
+
+// fieldHash tells all known fields apart by their length, first and last byte.
+func fieldHash(n, first, last byte) byte { return (first + last + 5*n) & 63 }
+
+// fieldTable holds the field of each fieldHash.
+var fieldTable = func() (t [64]Field) {
+	for f := FieldNone + 1; f < NumFields; f++ {
+		name := f.String()
+		at := &t[fieldHash(byte(len(name)), name[0], name[len(name)-1])]
+		if *at != FieldNone {
+			panic("BUG: fieldHash does not tell the fields apart")
+		}
+		*at = f
+	}
+	return t
+}()
 
 // EqualKey reports whether the JSON string raw, given with its quotes, reads as
 // name, byte by byte after un-escaping. Case is not folded. A lone surrogate

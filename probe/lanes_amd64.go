@@ -62,10 +62,10 @@ func stringBits(p *[blockSize]byte) (quotes, slashes, odd uint64) {
 		bitsOf(space.Greater(x.AsInt8x32()), space.Greater(y.AsInt8x32()))
 }
 
-// plainQuotes returns the quotes among the 64 bytes at i up to the first one that is
-// a backslash, a control character or not ASCII.
-func plainQuotes(src []byte, i int) uint64 {
-	p := (*[blockSize]byte)(src[i:])
+// plainQuotes returns the quotes in the first 64 bytes of b up to the first one that
+// is a backslash, a control character or not ASCII.
+func plainQuotes(b *[plainRoom]byte) uint64 {
+	p := (*[blockSize]byte)(b[:])
 	var quotes, slashes, odd uint64
 	if hasWide {
 		quotes, slashes, odd = wideStringBits(p)
@@ -80,6 +80,34 @@ func plainQuotes(src []byte, i int) uint64 {
 	archsimd.ClearAVXUpperBits()
 	return quotes
 }
+
+// plainField is fieldByName for the n bytes of b at i, behind which a quote stands,
+// the first one.
+//
+// NOTE: with registers of 16 bytes, see shortString.
+func plainField(b *[plainRoom]byte, i, n uint) Field {
+	f := fieldTable[fieldHash(uint8(n), b[i&63], b[(i+n-1)&63])]
+	name := &quotedNames[f]
+	lo := archsimd.LoadUint8x16((*[16]byte)(b[i&63:])).Equal(archsimd.LoadUint8x16((*[16]byte)(name.text[:16]))).ToBits()
+	hi := archsimd.LoadUint8x16((*[16]byte)(b[i&63+16:])).Equal(archsimd.LoadUint8x16((*[16]byte)(name.text[16:]))).ToBits()
+	if (uint32(lo)|uint32(hi)<<16)&name.mask != name.mask {
+		return FieldNone
+	}
+	return f
+}
+
+// quotedNames are the names of the fields with a quote behind each, and masks of as
+// many bits as that is long. FieldNone, the empty key, is like any unknown one.
+var quotedNames = func() (names [NumFields]struct {
+	text [32]byte
+	mask uint32
+}) {
+	for f := range names {
+		n := copy(names[f].text[:], fieldNames[f]+`"`)
+		names[f].mask = 1<<n - 1
+	}
+	return names
+}()
 
 // shortBits returns which of the first 16 bytes of b are quotes, and which are
 // backslashes, control characters or not ASCII.

@@ -42,6 +42,7 @@ func Scan(src []byte, surface Surface, numbers FieldSet, dst *Body) Fault {
 		s.wanted = FieldSamplingParams
 		s.unique = routing.With(FieldSamplingParams)
 	}
+	s.seen = s.seen.With(s.wanted)
 	at, f := s.body()
 	if f != FaultNone {
 		dst.FaultAt = uint32(at)
@@ -67,6 +68,7 @@ type scanner struct {
 	numbers FieldSet
 	unique  FieldSet // fields that may stand only once at the top level
 	wanted  Field    // the member whose objects are recorded
+	seen    FieldSet // wanted and the fields read so far at the top level
 }
 
 func (s *scanner) body() (int, Fault) {
@@ -95,14 +97,20 @@ func (s *scanner) topObject(i int) (int, Fault) {
 		return i + 1, FaultNone
 	}
 	for {
+		var key plainKey
 		if hasVectors { // Fast path
-			i = s.plainMembers(i)
+			n := len(dst.Members)
+			i, key, s.seen = s.plainMembers(i, &dst.Members, MaxMembers, s.seen)
+			for ; n < len(dst.Members); n++ {
+				dst.last[dst.Members[n].Field] = uint16(n + 1)
+			}
+			dst.last[FieldNone] = 0
 		}
 		if len(dst.Members) == MaxMembers {
 			return i, FaultMembers
 		}
 		dst.Members = append(dst.Members, Member{})
-		end, f := s.topMember(i, &dst.Members[len(dst.Members)-1])
+		end, f := s.topMember(i, key, &dst.Members[len(dst.Members)-1])
 		if f != FaultNone {
 			return end, f
 		}
@@ -121,8 +129,8 @@ func (s *scanner) topObject(i int) (int, Fault) {
 }
 
 // topMember reads the last of the top-level members.
-func (s *scanner) topMember(i int, m *Member) (int, Fault) {
-	i, f := s.key(i, m)
+func (s *scanner) topMember(i int, key plainKey, m *Member) (int, Fault) {
+	i, f := s.restOfKey(i, key, m)
 	if f != FaultNone {
 		return i, f
 	}
@@ -136,6 +144,7 @@ func (s *scanner) topMember(i int, m *Member) (int, Fault) {
 			dst.Repeated = dst.Repeated.With(m.Field)
 		}
 		dst.last[m.Field] = uint16(len(dst.Members))
+		s.seen = s.seen.With(m.Field)
 		if m.Field == s.wanted {
 			return s.wantedValue(i, m)
 		}
@@ -220,7 +229,11 @@ func (s *scanner) innerObject(i, depth int, of Field) (int, Fault) {
 	} else {
 		var f Fault
 		for more := true; more; {
-			if i, f = s.innerMember(i, depth, &o, &seen); f != FaultNone {
+			var key plainKey
+			if hasVectors && len(dst.Inner) > int(o.First) { // Fast path
+				i, key, seen = s.plainMembers(i, &dst.Inner, min(MaxInner, int(o.First)+MaxMembers), seen)
+			}
+			if i, f = s.innerMember(i, depth, key, &o, &seen); f != FaultNone {
 				return i, f
 			}
 			i = skipSpace(s.src, i)
@@ -244,8 +257,18 @@ func (s *scanner) innerObject(i, depth int, of Field) (int, Fault) {
 	return i, FaultNone
 }
 
+// restOfKey is key where plainMembers has begun to read it, or not.
+func (s *scanner) restOfKey(i int, key plainKey, m *Member) (int, Fault) {
+	if key.end == 0 {
+		return s.key(i, m)
+	}
+	m.Key = Span{uint32(i), key.end + 1}
+	m.Field = key.field
+	return skipSpace(s.src, int(key.end)+2), FaultNone
+}
+
 // innerMember reads one member of o; seen are the fields read before it.
-func (s *scanner) innerMember(i, depth int, o *Object, seen *FieldSet) (int, Fault) {
+func (s *scanner) innerMember(i, depth int, key plainKey, o *Object, seen *FieldSet) (int, Fault) {
 	dst := s.dst
 	n := len(dst.Inner)
 	if n == MaxInner || n-int(o.First) == MaxMembers {
@@ -253,7 +276,7 @@ func (s *scanner) innerMember(i, depth int, o *Object, seen *FieldSet) (int, Fau
 	}
 	dst.Inner = append(dst.Inner, Member{})
 	m := &dst.Inner[n]
-	i, f := s.key(i, m)
+	i, f := s.restOfKey(i, key, m)
 	if f != FaultNone {
 		return i, f
 	}

@@ -95,6 +95,7 @@ func hostileBodies() []timedBody {
 		{"brackets-bare", single(`[` + strings.Repeat(`[]`, 150_000) + `]`)},
 		{"brackets-runs", single(`[` + strings.Repeat(strings.Repeat("[", 13)+strings.Repeat("]", 13), 12_000) + `]`)},
 		{"brackets-mixed", single(`[` + strings.Repeat(`[{[{{[]}}]}]`, 25_000) + `]`)},
+		{"brackets-random", single(`[` + randomBrackets(300_000) + `]`)},
 		{"members-below", single(`{` + strings.Repeat(`"a":1,`, 50_000) + `"a":1}`)},
 		{"numbers", single(`[` + strings.Repeat(`12345,`, 50_000) + `1]`)},
 		{"chinese", single(`"` + strings.Repeat("中文字符", 25_000) + `"`)},
@@ -106,6 +107,25 @@ func hostileBodies() []timedBody {
 		{"inner-members", `{"stream_options":{` + strings.Repeat(`"a":1,`, MaxMembers-1) + `"a":1}}`},
 		{"inner-objects", `{"stream_options":{"x":[` + strings.Repeat(`{},`, MaxObjects-1) + `{}]}}`},
 	}
+}
+
+// randomBrackets returns about n bytes of brackets that fit together, nested up to
+// 60 deep, without any pattern to foretell.
+func randomBrackets(n int) string {
+	rnd := rand.New(rand.NewSource(7))
+	var b, open []byte
+	for len(b)+len(open) < n {
+		if len(open) == 0 || len(open) < 60 && rnd.Intn(2) == 0 {
+			kind := "[{"[rnd.Intn(2)]
+			b, open = append(b, kind), append(open, kind)
+			continue
+		}
+		b, open = append(b, open[len(open)-1]+2), open[:len(open)-1]
+	}
+	for ; len(open) > 0; open = open[:len(open)-1] {
+		b = append(b, open[len(open)-1]+2)
+	}
+	return string(b)
 }
 
 func benchmarkScan(b *testing.B, bodies []timedBody) {

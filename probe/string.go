@@ -37,6 +37,10 @@ func portableString(src []byte, i int) (int, Fault) {
 		case c == '"':
 			return i + 1, FaultNone
 		case c == '\\':
+			if end := textWords(src, i); end > i { // Fast path
+				i = end
+				continue
+			}
 			i, f = skipEscapes(src, i)
 		case c < ' ':
 			f = FaultSyntax
@@ -47,6 +51,36 @@ func portableString(src []byte, i int) (int, Fault) {
 			return i, f
 		}
 	}
+}
+
+// textWords passes ordinary text from i on, eight bytes at a time: ASCII without the
+// closing quote, and without the escapes that are rare. It returns the offset of the
+// first eight bytes that are not, or of the backslash that escapes the first of them.
+//
+// NOTE: it has to be ASCII for the marks to be right; where it is not, they do not
+// matter. Each is the highest bit of a byte first, then the lowest one.
+func textWords(src []byte, i int) int {
+	const quote, slash, line, tab, cr = lowBits * '"', lowBits * '\\', lowBits * 'n', lowBits * 't', lowBits * 'r'
+	const odd = 0x0100_0100_0100_0100
+	carry := uint64(0) // 1 if the first byte is escaped
+	for ; len(src)-i >= 8; i += 8 {
+		w := load64(src[i:])
+		if carry == 0 && stringMarks(w) == 0 { // Fast path
+			continue
+		}
+		quotes, backs := highBits-(w^quote), highBits-(w^slash)
+		known := quotes | backs | (highBits - (w ^ line)) | (highBits - (w ^ tab)) | (highBits - (w ^ cr))
+		// As in escapeRuns, with a byte for each bit.
+		slashes := backs >> 7 & lowBits
+		starts := slashes &^ carry
+		codes := (starts<<8 | odd) - starts ^ odd
+		escaped := codes ^ (slashes | carry)
+		if (quotes>>7&^escaped|escaped&^(known>>7))&lowBits|(w|^((w|highBits)-lowBits*' '))&highBits != 0 {
+			break
+		}
+		carry = codes & slashes >> 56
+	}
+	return i - int(carry)
 }
 
 // skipEscapes reads the escapes in a row at i.

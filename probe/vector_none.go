@@ -18,6 +18,13 @@ func vectorLine([]byte) (n int, tells bool) { return 0, false }
 
 func shortString(src []byte, i int) int { return portableShort(src, i) }
 
-func (s *scanner) plainMembers(i int) int { return i }
+type plainKey struct {
+	end   uint32
+	field Field
+}
+
+func (s *scanner) plainMembers(i int, _ *[]Member, _ int, seen FieldSet) (int, plainKey, FieldSet) {
+	return i, plainKey{}, seen
+}
 
 func cleanVectors() {}
