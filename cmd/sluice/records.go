@@ -77,7 +77,11 @@ func parseRecords(p *process) (recordsConfig, error) {
 	}
 	fs.StringVar(&c.store, "store", record.SQLite, "`kind` of the database: sqlite or postgres")
 	fs.StringVar(&c.dsn, "dsn", "", "`path` of the file, or URL of the database (records.dsn of the configuration)")
-	since := fs.Duration("since", 0, "leave out what is older than this `time`, such as 1h (default: nothing)")
+	fs.Func("since", "leave out what is older than this `time`, such as 90m, 1h or 7d (default: nothing)", func(s string) error {
+		d, err := parseAge(s)
+		c.filter.Since = time.Now().Add(-d)
+		return err
+	})
 	fs.IntVar(&c.filter.Limit, "limit", 20, "print the last `number` of rows, or the largest groups")
 	fs.Func("by", "`columns` to sum by, with commas, or all", func(s string) error {
 		c.sum, c.by = true, nil
@@ -90,14 +94,25 @@ func parseRecords(p *process) (recordsConfig, error) {
 	if err := fs.Parse(p.args); err != nil {
 		return c, err
 	}
-	if *since > 0 {
-		c.filter.Since = time.Now().Add(-*since)
-	}
-	err := c.check(fs.Args(), *since)
+	err := c.check(fs.Args())
 	if err != nil {
 		fmt.Fprintf(p.stderr, "sluice records: %v\n", err)
 	}
 	return c, err
+}
+
+// parseAge reads a duration that may also be a number of days.
+func parseAge(s string) (time.Duration, error) {
+	d, err := time.ParseDuration(s)
+	if days, ok := strings.CutSuffix(s, "d"); ok {
+		var n uint64
+		n, err = strconv.ParseUint(days, 10, 16)
+		d = time.Duration(n) * 24 * time.Hour
+	}
+	if err != nil || d <= 0 {
+		return 0, fmt.Errorf("want a time such as 90m, 1h or 7d, got %q", s)
+	}
+	return d, nil
 }
 
 func checkColumns(by []string) error {
@@ -112,7 +127,7 @@ func checkColumns(by []string) error {
 	return nil
 }
 
-func (c *recordsConfig) check(rest []string, since time.Duration) error {
+func (c *recordsConfig) check(rest []string) error {
 	switch {
 	case len(rest) > 0:
 		return fmt.Errorf("unexpected argument %q", rest[0])
@@ -122,8 +137,6 @@ func (c *recordsConfig) check(rest []string, since time.Duration) error {
 		return errors.New("--dsn is missing")
 	case c.filter.Limit < 1:
 		return fmt.Errorf("--limit must be at least 1, got %d", c.filter.Limit)
-	case since < 0:
-		return fmt.Errorf("--since must not be negative, got %v", since)
 	}
 	return nil
 }

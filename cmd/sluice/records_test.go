@@ -101,7 +101,7 @@ x     3         1       3         0           30             0                  
 y     2         0       2         0           20             0                     4                  30.0          40.0
 `, "--by", "pool")
 	f(`{"requests":5,"errors":1,"attempts":5,"cache_hits":0,"prompt_tokens":50,"cached_prompt_tokens":0,"completion_tokens":10,"ttft_mean_ms":30,"ttft_p95_ms":50}
-`, "--by", "all", "--json")
+`, "--by", "all", "--json", "--since", "7d")
 	f(`{"model":"m","status":200,"requests":1,"errors":0,"attempts":1,"cache_hits":0,"prompt_tokens":10,"cached_prompt_tokens":0,"completion_tokens":3,"ttft_mean_ms":40,"ttft_p95_ms":40}
 `, "--by", "model,status", "--json", "--since", "2h", "--limit", "1")
 }
@@ -122,7 +122,9 @@ func TestRecords_Errors(t *testing.T) {
 	f(exitUsage, `unexpected argument "x"`, "--dsn", dsn, "x")
 	f(exitUsage, `--store must be sqlite or postgres, got "off"`, "--dsn", dsn, "--store", "off")
 	f(exitUsage, "--limit must be at least 1", "--dsn", dsn, "--limit", "0")
-	f(exitUsage, "--since must not be negative", "--dsn", dsn, "--since", "-1h")
+	for _, since := range []string{"-1h", "0s", "x", "1", "d", "-1d", "1.5d", "99999d"} {
+		f(exitUsage, "want a time such as", "--dsn", dsn, "--since="+since)
+	}
 	f(exitUsage, `unknown column "sampling"`, "--dsn", dsn, "--by", "model,sampling")
 	f(exitUsage, `unknown column ""`, "--dsn", dsn, "--by", "")
 	f(exitUsage, `column "model" is there twice`, "--dsn", dsn, "--by", "model,model")

@@ -12,7 +12,7 @@
 // columns and the index that an older one lacks, and leaves alone what it does
 // not know. A value that does not apply is NULL.
 //
-//	created_at            when the request came: timestamptz in PostgreSQL, microseconds since 1970 in SQLite
+//	created_at            Row.CreatedAt: timestamptz in PostgreSQL, microseconds since 1970 in SQLite
 //	request_id            x-request-id, cut at MaxText bytes, as all text of clients and workers
 //	kind                  attempt, cache_hit or terminal_failure
 //	attempt               number of the try, from 1

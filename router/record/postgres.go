@@ -55,6 +55,16 @@ func dialPostgres(ctx context.Context, c *pgx.ConnConfig) (*pgx.Conn, error) {
 	return conn, plain(err, c.Password)
 }
 
+// plainError is the text of an error. It is errUnknown where that error was.
+type plainError struct {
+	text    string
+	unknown bool
+}
+
+func (e *plainError) Error() string { return e.text }
+
+func (e *plainError) Is(target error) bool { return e.unknown && target == errUnknown }
+
 // plain returns err as text alone: pgx's own errors hold the configuration, and
 // with it the password, in exported fields. Should the text have it as well, it
 // is taken out, unless it is so short that what it is would show by what is
@@ -67,10 +77,7 @@ func plain(err error, password string) error {
 	if len(password) > 3 {
 		text = strings.ReplaceAll(text, password, "[redacted]")
 	}
-	if errors.Is(err, errUnknown) {
-		return fmt.Errorf("%w: %s", errUnknown, text)
-	}
-	return errors.New(text)
+	return &plainError{text, errors.Is(err, errUnknown)}
 }
 
 func openPostgres(ctx context.Context, c *pgx.ConnConfig) (store, error) {

@@ -1,12 +1,15 @@
 package record
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"net"
 	"slices"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -173,4 +176,95 @@ func TestPostgres_PasswordNotShown(t *testing.T) {
 	f("host=127.0.0.1 password = '" + secret)
 	f(secret)
 	f("mysql://sluice:" + secret + "@" + at + "/x")
+}
+
+// A commit whose answer is lost may have been one: its rows are counted as
+// dropped and never written twice.
+func TestPostgres_CommitUnanswered(t *testing.T) {
+	f := func(name string, forward bool, want ...string) {
+		t.Run(name, func(t *testing.T) {
+			c := postgres(t)
+			db := postgresDB(t)
+			closeRecorder(t, db.open(t, Options{Required: true}))
+			through := *db
+			through.dsn = strings.Replace(db.dsn, ":"+c.port+"/", ":"+cutAtCommit(t, c.port, forward)+"/", 1)
+			r := through.open(t, Options{Flush: 5 * time.Millisecond, Required: true})
+			add(r, "a")
+			eventually(t, "a row counted", func() bool { return r.Stats().DroppedStoreError == 1 })
+			add(r, "b")
+			closeRecorder(t, r)
+			checkStats(t, r, Stats{Written: 1, Batches: 1, DroppedStoreError: 1})
+			if ids := db.ids(t); !slices.Equal(ids, want) {
+				t.Errorf("unexpected rows %v; want %v", ids, want)
+			}
+		})
+	}
+	f("done", true, "a", "b")
+	f("lost", false, "b")
+}
+
+// cutAtCommit passes connections on to the port and returns its own. The first
+// commit is the end of its connection, before the server has it or, if it is to
+// be forwarded, after the server has answered.
+func cutAtCommit(t *testing.T, port string, forward bool) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var wg sync.WaitGroup
+	var cut atomic.Bool
+	pass := func(client, server net.Conn) {
+		var last atomic.Bool // the next answer is not passed on
+		wg.Go(func() {
+			copyUntil(client, server, func([]byte) bool { return last.Load() })
+		})
+		copyUntil(server, client, func(b []byte) bool {
+			if bytes.Contains(b, []byte("commit\x00")) && cut.CompareAndSwap(false, true) {
+				last.Store(true)
+				return !forward
+			}
+			return false
+		})
+	}
+	wg.Go(func() {
+		for {
+			client, err := l.Accept()
+			if err != nil {
+				return
+			}
+			server, err := net.Dial("tcp", "127.0.0.1:"+port)
+			if err != nil {
+				t.Error(err)
+				_ = client.Close()
+				return
+			}
+			wg.Go(func() { pass(client, server) })
+		}
+	})
+	t.Cleanup(func() {
+		_ = l.Close() // ends Accept
+		wg.Wait()
+	})
+	_, own, err := net.SplitHostPort(l.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return own
+}
+
+// copyUntil copies until an end closes or stop says so, and closes both.
+func copyUntil(dst, src net.Conn, stop func(b []byte) bool) {
+	defer dst.Close()
+	defer src.Close()
+	buf := make([]byte, 64<<10)
+	for {
+		n, err := src.Read(buf)
+		if err != nil || stop(buf[:n]) {
+			return
+		}
+		if _, err := dst.Write(buf[:n]); err != nil {
+			return
+		}
+	}
 }

@@ -220,8 +220,9 @@ func (r *Recorder) sweep() {
 	}
 }
 
-// Close writes what is queued, as long as ctx allows, and ends the Recorder. Rows
-// that are added afterwards are dropped. The error says how many rows were lost
+// Close writes what is queued, as long as ctx allows, and ends the Recorder; to
+// leave a database that does not answer takes a second more. Rows that are added
+// afterwards are dropped. The error says how many rows were lost
 // here. Further calls wait for the first.
 func (r *Recorder) Close(ctx context.Context) error {
 	if r == nil {

@@ -66,7 +66,8 @@ func (t *Text) SetString(s string) {
 // configuration or be a constant: never a view of the memory of a request, and
 // never a value that names a series without bound.
 type Row struct {
-	// CreatedAt is set by Add where it is zero.
+	// CreatedAt is when the attempt, or else the request, began. Where it is
+	// zero it is the time of Add.
 	CreatedAt time.Time
 	RequestID Text
 	Kind      Kind
