@@ -101,7 +101,8 @@ func plainField(b *[plainRoom]byte, i, n uint) Field {
 var quotedNames = func() (names [NumFields]struct {
 	text [32]byte
 	mask uint32
-}) {
+},
+) {
 	for f := range names {
 		n := copy(names[f].text[:], fieldNames[f]+`"`)
 		names[f].mask = 1<<n - 1

@@ -2,14 +2,9 @@ package probe
 
 import (
 	"encoding/base64"
-	"encoding/json"
 	"math/rand"
 	"strings"
 	"testing"
-
-	"github.com/bytedance/sonic"
-	"github.com/tidwall/gjson"
-	"github.com/valyala/fastjson"
 )
 
 // sampling are the governed fields, which every benchmark wants.
@@ -147,40 +142,3 @@ func benchmarkScan(b *testing.B, bodies []timedBody) {
 func BenchmarkScan(b *testing.B) { benchmarkScan(b, timedBodies()) }
 
 func BenchmarkScanHostile(b *testing.B) { benchmarkScan(b, hostileBodies()) }
-
-// BenchmarkOthers reads one key of the same bodies with other
-// parsers. NOTE: sonic, gjson and fastjson's Get stop at the first match and are
-// asked for a key that stands last, so that all of them see the whole body.
-func BenchmarkOthers(b *testing.B) {
-	for _, body := range timedBodies() {
-		text := body.text[:len(body.text)-1] + `,"seed":7}`
-		src := []byte(text)
-		run := func(name string, f func() bool) {
-			b.Run(body.name+"/"+name, func(b *testing.B) {
-				b.ReportAllocs()
-				b.SetBytes(int64(len(src)))
-				for b.Loop() {
-					if !f() {
-						b.Fatal("unexpected result: no seed")
-					}
-				}
-			})
-		}
-		var dst Body
-		run("probe", func() bool { return Scan(src, SurfaceChat, sampling, &dst) == FaultNone })
-		run("sonic", func() bool {
-			node, err := sonic.Get(src, "seed")
-			return err == nil && node.Exists()
-		})
-		run("gjson", func() bool { return gjson.GetBytes(src, "seed").Exists() })
-		var p fastjson.Parser
-		run("fastjson", func() bool {
-			v, err := p.ParseBytes(src)
-			return err == nil && v.Exists("seed")
-		})
-		run("encoding-json", func() bool {
-			var v struct{ Seed *int }
-			return json.Unmarshal(src, &v) == nil && v.Seed != nil
-		})
-	}
-}
