@@ -2,7 +2,6 @@ package policy
 
 import (
 	"fmt"
-	"iter"
 	"math"
 	"regexp"
 	"slices"
@@ -39,8 +38,8 @@ func (fs *faults) operator(path string, spec *RuleSpec) conditionKind {
 	if spec.Type != "" {
 		fs.add(path+".type", spec.Type, "stands beside an operator; expected one of the two")
 	}
-	for name, value := range spec.stated() {
-		fs.add(path+"."+name, value, "stands beside an operator; expected it in one of the conditions")
+	for _, st := range spec.statements() {
+		fs.add(path+"."+st.name, st.value, "stands beside an operator; expected it in one of the conditions")
 	}
 	switch n := len(spec.Conditions); {
 	case n == 0:
@@ -71,21 +70,33 @@ var shapes = [numConditionKinds]shape{
 
 func (s *shape) fields() []string { return slices.Concat(s.needs, s.one, s.some) }
 
-// stated returns the fields that spec states, by their name in a config, and
-// their values.
-func (s *RuleSpec) stated() iter.Seq2[string, any] {
-	return func(yield func(string, any) bool) {
-		_ = (s.Name == "" || yield("name", s.Name)) &&
-			(s.Exact == "" || yield("exact", s.Exact)) &&
-			(s.Prefix == "" || yield("prefix", s.Prefix)) &&
-			(s.Regex == "" || yield("regex", s.Regex)) &&
-			(s.Present == nil || yield("present", *s.Present)) &&
-			(s.Value == nil || yield("value", *s.Value)) &&
-			(s.Equals == nil || yield("equals", s.Equals)) &&
-			(s.MinTokens == 0 || yield("min_tokens", s.MinTokens)) &&
-			(s.MaxTokens == 0 || yield("max_tokens", s.MaxTokens))
-	}
+// statement is one field that a RuleSpec states, by its name in a config.
+type statement struct {
+	name  string
+	value any
 }
+
+// statements returns the fields that spec states.
+func (s *RuleSpec) statements() []statement {
+	var list []statement
+	add := func(name string, value any, stated bool) {
+		if stated {
+			list = append(list, statement{name, value})
+		}
+	}
+	add("name", s.Name, s.Name != "")
+	add("exact", s.Exact, s.Exact != "")
+	add("prefix", s.Prefix, s.Prefix != "")
+	add("regex", s.Regex, s.Regex != "")
+	add("present", pointed(s.Present), s.Present != nil)
+	add("value", pointed(s.Value), s.Value != nil)
+	add("equals", s.Equals, s.Equals != nil)
+	add("min_tokens", s.MinTokens, s.MinTokens != 0)
+	add("max_tokens", s.MaxTokens, s.MaxTokens != 0)
+	return list
+}
+
+func pointed(b *bool) bool { return b != nil && *b }
 
 // leaf compiles spec, which has no operator.
 func (fs *faults) leaf(path string, spec *RuleSpec) condition {
@@ -124,7 +135,7 @@ func (fs *faults) leaf(path string, spec *RuleSpec) condition {
 			c.max = spec.MaxTokens
 		}
 	case kindStream:
-		c.want = spec.Value != nil && *spec.Value
+		c.want = pointed(spec.Value)
 	}
 	if spec.Present != nil {
 		c.test, c.want = testPresent, *spec.Present
@@ -135,16 +146,16 @@ func (fs *faults) leaf(path string, spec *RuleSpec) condition {
 // shape checks that spec states what its type has, and no more.
 func (fs *faults) shape(path string, spec *RuleSpec, s *shape) {
 	count := make(map[string]int)
-	for name, value := range spec.stated() {
+	for _, st := range spec.statements() {
 		switch {
-		case slices.Contains(s.needs, name):
-			count[name]++
-		case slices.Contains(s.one, name):
+		case slices.Contains(s.needs, st.name):
+			count[st.name]++
+		case slices.Contains(s.one, st.name):
 			count["one"]++
-		case slices.Contains(s.some, name):
+		case slices.Contains(s.some, st.name):
 			count["some"]++
 		default:
-			fs.add(path+"."+name, value, "does not belong to a condition of type %s; expected %s", spec.Type, strings.Join(s.fields(), ", "))
+			fs.add(path+"."+st.name, st.value, "does not belong to a condition of type %s; expected %s", spec.Type, strings.Join(s.fields(), ", "))
 		}
 	}
 	for _, name := range s.needs {
