@@ -75,19 +75,25 @@ func fieldOf(key string) probe.Field {
 
 // readLiteral returns what an engine reads from a JSON value.
 func readLiteral(value []byte) (probe.State, float64) {
-	kind := probe.KindNumber
+	num, state := probe.ReadNumber(value, kindOf(value))
+	return state, num
+}
+
+// kindOf returns the type of a JSON value.
+func kindOf(value []byte) probe.Kind {
 	switch value[0] {
 	case 'n':
-		kind = probe.KindNull
+		return probe.KindNull
 	case 't':
-		kind = probe.KindTrue
+		return probe.KindTrue
 	case 'f':
-		kind = probe.KindFalse
+		return probe.KindFalse
 	case '"':
-		kind = probe.KindString
-	case '{', '[':
-		return probe.Unusable, 0
+		return probe.KindString
+	case '{':
+		return probe.KindObject
+	case '[':
+		return probe.KindArray
 	}
-	num, state := probe.ReadNumber(value, kind)
-	return state, num
+	return probe.KindNumber
 }

@@ -10,10 +10,11 @@ import (
 	"sluice/probe"
 )
 
-// SpecError is one fault of a ContractSpec, for the operator who wrote it.
+// SpecError is one fault of a ContractSpec, a ParamsSpec or a layer, for the
+// operator who wrote it.
 type SpecError struct {
-	// Path is the key at fault, from the contract's own section on:
-	// "on_conflict", "params.top_p", "params.top_p.min".
+	// Path is the key at fault, from the section of its own on: "on_conflict",
+	// "params.top_p.min", "blocked_params[1]".
 	Path string
 	// Value is the value at fault as a config would show it, shortened.
 	Value string
