@@ -171,3 +171,46 @@ func BenchmarkDecode(b *testing.B) {
 		}
 	}
 }
+
+func BenchmarkRedis(b *testing.B) {
+	s := newServer(b)
+	r, _ := newRedis(b, RedisOptions{Addr: s.addr()})
+	k := testKey(1)
+	e := testEntry(strings.Repeat("x", 4<<10))
+	putAndSee(b, r, &k, e)
+	b.Run("hit", func(b *testing.B) {
+		b.ReportAllocs()
+		for b.Loop() {
+			if r.Get(&k) == nil {
+				b.Fatal("a miss")
+			}
+		}
+	})
+	b.Run("hit parallel", func(b *testing.B) {
+		b.ReportAllocs()
+		b.SetParallelism(16)
+		b.RunParallel(func(pb *testing.PB) {
+			for pb.Next() {
+				if r.Get(&k) == nil {
+					b.Error("a miss")
+				}
+			}
+		})
+	})
+	b.Run("put", func(b *testing.B) {
+		b.ReportAllocs()
+		for b.Loop() {
+			r.Put(&k, e, time.Hour)
+		}
+	})
+	b.Run("hit while down", func(b *testing.B) {
+		s.kill()
+		for r.Get(&k) != nil || r.up.Load() {
+			continue
+		}
+		b.ReportAllocs()
+		for b.Loop() {
+			r.Get(&k)
+		}
+	})
+}

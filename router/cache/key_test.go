@@ -124,7 +124,7 @@ func TestKey_SurfacesDiffer(t *testing.T) {
 func TestKey_Property(t *testing.T) {
 	rnd := rand.New(rand.NewPCG(1, 2))
 	var b Builder
-	for range 3000 {
+	for range 2000 {
 		members := randomMembers(rnd)
 		want := keyWith(t, &b, probe.SurfaceChat, assemble(rnd, members, false))
 		rnd.Shuffle(len(members), func(i, j int) { members[i], members[j] = members[j], members[i] })

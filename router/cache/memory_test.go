@@ -44,11 +44,11 @@ func TestMemory_TTL(t *testing.T) {
 		short, long := testKey(1), testKey(2)
 		m.Put(&short, testEntry("a"), time.Second)
 		m.Put(&long, testEntry("b"), time.Hour)
-		time.Sleep(time.Second - 1)
+		time.Sleep(time.Second - time.Nanosecond)
 		if m.Get(&short) == nil || m.stats.Expired.Load() != 0 {
 			t.Error("an entry is gone before its time")
 		}
-		time.Sleep(1)
+		time.Sleep(time.Nanosecond)
 		if m.Get(&short) != nil || m.stats.Expired.Load() != 1 || m.stats.Entries.Load() != 1 {
 			t.Error("an entry is there after its time")
 		}
@@ -150,13 +150,14 @@ func heap() int64 {
 func TestMemory_MapsShrink(t *testing.T) {
 	before := heap()
 	stats := new(Stats)
-	m := NewMemory(32<<20, stats)
-	for i := range 90_000 {
+	m := NewMemory(12<<20, stats)
+	small := testEntry("")
+	for i := range 36_000 {
 		k := testKey(i)
-		m.Put(&k, testEntry(""), time.Hour)
+		m.Put(&k, small, time.Hour)
 	}
-	for i := range 40 {
-		k := testKey(-i)
+	for i := range 20 {
+		k := testKey(-1 - i)
 		m.Put(&k, testEntry(strings.Repeat("x", 1<<20)), time.Hour)
 	}
 	if grown, counted := heap()-before, stats.Bytes.Load(); grown > counted+counted/16 {
