@@ -23,7 +23,7 @@ func shares(tb testing.TB, weights ...int) *Shares {
 }
 
 func TestDecisionShares(t *testing.T) {
-	const n = 100_000
+	const n = 40_000
 	f := func(weights ...int) {
 		t.Helper()
 		s := shares(t, weights...)
@@ -62,7 +62,7 @@ func TestDecisionShares(t *testing.T) {
 func TestDecisionSharesMove(t *testing.T) {
 	before, after := shares(t, 95, 5), shares(t, 90, 10)
 	r, moved := rand.New(rand.NewPCG(3, 4)), 0
-	const n = 100_000
+	const n = 40_000
 	for range n {
 		hash := r.Uint64()
 		switch a, b := before.Pick(hash), after.Pick(hash); {
@@ -101,7 +101,7 @@ func TestDecisionSharesFaults(t *testing.T) {
 func TestDecisionInShare(t *testing.T) {
 	r := rand.New(rand.NewPCG(5, 6))
 	s := shares(t, 1, 1)
-	const n = 100_000
+	const n = 40_000
 	var in [5]int
 	both := 0
 	for range n {

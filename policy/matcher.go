@@ -204,7 +204,9 @@ func (c *condition) demand(kind conditionKind) demand {
 		var one demand
 		for i := range c.conditions {
 			d := c.conditions[i].demand(kind)
-			one.any = one.any || d.any
+			if d.any {
+				return d
+			}
 			one.names = append(one.names, d.names...)
 		}
 		slices.Sort(one.names)
