@@ -17,7 +17,7 @@ import (
 // from any to any other, is the same Config. The configurations are made by
 // reflection, so that a new key takes part as soon as it is there.
 func TestConvertThereAndBack(t *testing.T) {
-	const rounds = 40
+	const rounds = 24
 	dir := t.TempDir()
 	shown := map[string]bool{}
 	for seed := range uint64(rounds) {

@@ -1,6 +1,7 @@
 package configs
 
 import (
+	"maps"
 	"reflect"
 	"slices"
 	"strconv"
@@ -112,6 +113,11 @@ func parseSluice(data []byte, file Origin, faults *Faults) (root *node, whole bo
 	of(r.template, func(word string) bool { return word == dsl.WordPlugin })
 	of(r.section, func(word string) bool { return word != dsl.WordPlugin && word != dsl.WordRoute })
 	of(r.route, func(word string) bool { return word == dsl.WordRoute })
+	for _, name := range slices.Sorted(maps.Keys(r.templates)) {
+		if t := r.templates[name]; !t.used && t.typ != "" {
+			r.unused(t, "template "+name)
+		}
+	}
 	return r.root, len(errs) == 0
 }
 

@@ -1,9 +1,13 @@
 package configs
 
 import (
+	"math"
+	"reflect"
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/knadh/koanf/v2"
 
 	"sluice/configs/dsl"
 )
@@ -27,6 +31,7 @@ type template struct {
 	origin Origin
 	config *node
 	size   int // nodes of config
+	used   bool
 }
 
 // template reads a PLUGIN of the top level. Its faults are told here, once, and
@@ -70,6 +75,46 @@ func (r *sluiceReader) check(config *node, path string) {
 	}
 	*config = *sound
 }
+
+// unused checks the values of a template that no route takes, as those of the
+// only plugin of a route. What other sections allow is taken to be allowed.
+func (r *sluiceReader) unused(t *template, path string) {
+	typ := &node{kind: kindString, origin: t.origin, text: t.typ, value: t.typ}
+	plugin, list := &node{kind: kindMap, origin: t.origin}, &node{kind: kindList, origin: t.origin}
+	plugin.add("type", t.origin, typ)
+	plugin.add("configuration", t.origin, t.config)
+	list.items = append(list.items, plugin)
+	strict := reader{origins: origins{}, faults: new(Faults)}
+	const at = "routing.decisions[0].plugins"
+	plugins, ok := strict.list(list, reflect.TypeFor[[]Plugin](), at)
+	if !ok {
+		return
+	}
+	l := loader{k: koanf.New(delim), origins: strict.origins}
+	routing := map[string]any{"decisions": []any{map[string]any{"name": "r", "plugins": plugins}}}
+	if err := l.k.Load(valueProvider{"routing": routing}, nil); err != nil {
+		panic("BUG: values that were checked do not load: " + err.Error())
+	}
+	c, err := l.config()
+	if err != nil {
+		panic(err.Error())
+	}
+	c.Server.TenantHeader, c.Cache.MaxBytes = "x-tenant", math.MaxInt64
+	for _, f := range c.faults() {
+		if rest, ok := strings.CutPrefix(f.Path, at+"[0].configuration"); ok {
+			r.faults.add(f.Origin, path+rest, f.Msg)
+		}
+	}
+}
+
+// valueProvider is the koanf.Provider of values that are read already.
+type valueProvider map[string]any
+
+// Read returns the values.
+func (v valueProvider) Read() (map[string]any, error) { return v, nil }
+
+// ReadBytes returns an error: there is no text.
+func (v valueProvider) ReadBytes() ([]byte, error) { return nil, errNoParser }
 
 func oneOf(word string, candidates []string) string {
 	if near := nearest(word, candidates); near != "" {
@@ -153,6 +198,7 @@ func (r *sluiceReader) plugin(c *dsl.Statement, path string) *node {
 		if typ = t.typ; typ == "" || !r.count(t.size, name.Pos, path) { // told
 			return &node{origin: r.at(c.Pos)}
 		}
+		t.used = true
 		own = overlay(t.config, own)
 	}
 	out := &node{kind: kindMap, origin: r.at(c.Pos)}

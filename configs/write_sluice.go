@@ -263,7 +263,7 @@ var dslKinds = map[kind]dsl.Kind{
 
 func dslValue(n *node) *dsl.Value {
 	v := &dsl.Value{Kind: dslKinds[n.kind], Text: n.text}
-	v.Quoted = n.kind == kindString && n.text != "" && n.text[0] <= '9' && !measure(n.text)
+	v.Quoted = n.kind == kindString && n.text != "" && strings.IndexByte("0123456789+-.", n.text[0]) >= 0 && !measure(n.text)
 	for _, item := range n.items {
 		v.Items = append(v.Items, &dsl.Item{Value: dslValue(item)})
 	}
