@@ -35,11 +35,11 @@ worker, provider, model, model_reported, status, error_code, prompt_tokens,
 cached_prompt_tokens, completion_tokens, ttft_ms, duration_ms, stream, finish_reason,
 sampling. As text, only the narrow ones are printed.
 
-With --by (some of %s), each
-group has its number of requests, how many of them had an error (a status of 400 or
-above or an error_code, also of an attempt that another one made good), of attempts,
-cache hits and tokens, and the mean and the 95th percentile of the time to the first
-token. --by all is the sum of everything.
+With --by, each group has its number of requests, how many of them had an error (a
+status of 400 or above or an error_code, also of an attempt that another one made
+good), of attempts, cache hits and tokens, and the mean and the 95th percentile of
+the time to the first token. --by all is the sum of everything; the columns are
+  %s
 
 Other questions are asked in SQL, for example in SQLite and in PostgreSQL:
   SELECT * FROM sluice_records WHERE request_id = '...' ORDER BY created_at, attempt;
@@ -72,7 +72,7 @@ func parseRecords(p *process) (recordsConfig, error) {
 	fs := flag.NewFlagSet("sluice records", flag.ContinueOnError)
 	fs.SetOutput(p.stderr)
 	fs.Usage = func() {
-		fmt.Fprintf(p.stderr, recordsUsage, strings.Join(record.GroupColumns(), ", "))
+		fmt.Fprintf(p.stderr, recordsUsage, strings.Join(record.GroupColumns(), ","))
 		fs.PrintDefaults()
 	}
 	fs.StringVar(&c.store, "store", record.SQLite, "`kind` of the database: sqlite or postgres")

@@ -117,7 +117,7 @@ func TestRecords_Errors(t *testing.T) {
 		}
 	}
 	f(exitOK, "sampling::json", "-h")
-	f(exitOK, "kind, surface, decision", "-h")
+	f(exitOK, "\n  kind,surface,decision", "-h")
 	f(exitUsage, "--dsn is missing")
 	f(exitUsage, `unexpected argument "x"`, "--dsn", dsn, "x")
 	f(exitUsage, `--store must be sqlite or postgres, got "off"`, "--dsn", dsn, "--store", "off")
