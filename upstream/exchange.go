@@ -67,19 +67,23 @@ func (x *Exchange) Do(w *Worker, req *Request) error {
 			return nil
 		}
 	}
-	if c := w.take(x.started); c != nil {
-		e := x.try(c, req, x.started)
+	for c := w.young(x.started); c != nil; c = w.young(x.started) {
+		e := x.try(c, req, x.started, true)
 		if e == nil {
 			return nil
 		}
-		if e.Fault != FaultClosed || !isClosed(e.Err) || c.answer.Begun() {
+		stale := e.Err == errStale
+		if !stale && (e.Fault != FaultClosed || !isClosed(e.Err) || c.answer.Begun()) {
 			return x.count(e)
 		}
 		x.discard()
+		if !stale {
+			break // the others may be as old
+		}
 	}
 	c, e := x.dial()
 	if e == nil {
-		e = x.try(c, req, time.Now())
+		e = x.try(c, req, time.Now(), false)
 	}
 	if e != nil {
 		return x.count(e)
@@ -273,17 +277,24 @@ func (x *Exchange) discard() {
 	x.worker.drop(c)
 }
 
-// try sends req over c and reads the head of the answer.
-func (x *Exchange) try(c *conn, req *Request, now time.Time) *Error {
+// try sends req over c, which reused says has rested, and reads the head of the
+// answer. The error is errStale within where c was not fit for that.
+func (x *Exchange) try(c *conn, req *Request, now time.Time, reused bool) *Error {
 	if !x.own(c) {
 		return x.newError(FaultCanceled, nil)
 	}
 	c.attach()
 	c.answer.Reset(req.Method)
-	c.buf.out = h1.AppendRequest(c.buf.out[:0], req.Method, req.Target, x.worker.host, req.Fields, req.Length)
+	c.out = h1.AppendRequest(c.out, req.Method, req.Target, x.worker.host, req.Fields, req.Length)
 	x.rearm, x.settled = time.Time{}, false
-	if err := x.arm(now, x.worker.timeouts.FirstByte, FaultFirstByte); err != nil {
+	if err := x.armHead(now); err != nil {
 		return x.socketError(err, FaultClosed)
+	}
+	if c.session == nil && int64(len(c.out))+req.Length <= bufSize {
+		return x.tryWhole(req.Body, reused)
+	}
+	if reused && !c.quiet() {
+		return x.newError(FaultClosed, errStale)
 	}
 	// A worker that refuses a body answers before it has read it. Then the
 	// write waits or fails while the answer waits to be read, so that what
@@ -295,7 +306,7 @@ func (x *Exchange) try(c *conn, req *Request, now time.Time) *Error {
 	} else {
 		writeErr = c.write(req.Body)
 	}
-	rest, e := x.readHead()
+	rest, e := x.readHead(nil)
 	if beside {
 		writeErr = c.endWrite(e == nil && c.answer.Status < 300)
 	}
@@ -310,22 +321,77 @@ func (x *Exchange) try(c *conn, req *Request, now time.Time) *Error {
 	return nil
 }
 
-// readHead reads the head of the answer and returns what came after it. The
-// deadline stays where it is, however slowly the head comes.
-func (x *Exchange) readHead() (rest []byte, e *Error) {
+// tryWhole is the rest of try for a request that leaves in one write.
+func (x *Exchange) tryWhole(body [][]byte, reused bool) *Error {
+	c := x.conn
+	for _, p := range body {
+		c.out = append(c.out, p...)
+	}
+	in, err := c.turn(reused)
+	for err != nil && x.early(err) {
+		in, err = c.run()
+	}
+	if err != nil && c.stage != stageRead && err != errStale {
+		// It was not written, but there may be an answer that says why.
+		x.broken = true
+		if head, readErr := x.read(); readErr == nil {
+			in, err = head, nil
+		}
+	}
+	if err != nil {
+		return x.socketError(err, FaultClosed)
+	}
+	rest, e := x.readHead(in)
+	if e != nil {
+		return e
+	}
+	x.feed(rest)
+	return nil
+}
+
+// readHead reads the head of the answer, which begins with in, and returns what
+// came after it. The deadline stays where it is, however slowly the head comes.
+func (x *Exchange) readHead(in []byte) (rest []byte, e *Error) {
 	for {
-		in, err := x.conn.read()
-		if err != nil {
-			return nil, x.socketError(err, FaultClosed)
+		if len(in) == 0 {
+			var err error
+			if in, err = x.read(); err != nil {
+				return nil, x.socketError(err, FaultClosed)
+			}
 		}
 		n, done, err := x.conn.answer.FeedHead(in)
 		if err != nil {
 			return nil, x.newError(FaultProtocol, err)
 		}
-		if done {
-			return in[n:], nil
+		if in = in[n:]; done {
+			return in, nil
 		}
 	}
+}
+
+// read reads once.
+func (x *Exchange) read() ([]byte, error) {
+	for {
+		in, err := x.conn.read()
+		if err == nil || !x.early(err) {
+			return in, err
+		}
+	}
+}
+
+// early reports that err came from a deadline that is not ours, as one from
+// before that was moved only by a look at what it was set to. It is set right.
+func (x *Exchange) early(err error) bool {
+	if !isTimeout(err) {
+		return false
+	}
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	at := x.conn.deadline
+	if x.canceled || !at.IsZero() && !time.Now().Before(at) {
+		return false
+	}
+	return x.conn.nc.SetDeadline(at) == nil
 }
 
 // readBody reads once, and waits no longer than a body may pause.
@@ -333,7 +399,7 @@ func (x *Exchange) readBody() ([]byte, error) {
 	if err := x.armBody(); err != nil {
 		return nil, err
 	}
-	return x.conn.read()
+	return x.read()
 }
 
 // armBody sees to it that the deadline leaves the body its full pause. Setting
@@ -352,6 +418,27 @@ func (x *Exchange) armBody() error {
 	err := x.arm(now, limit+limit/8, FaultBetween)
 	x.settled = limit == 0 || x.late == FaultTotal
 	return err
+}
+
+// maxSlack bounds how much later than its limit a head may be noticed to be late.
+const maxSlack = time.Second
+
+// armHead sees to it that the deadline leaves the head of the answer its time. It
+// is set a little late, and so serves the next exchanges over the connection as
+// well.
+func (x *Exchange) armHead(now time.Time) error {
+	limit := x.worker.timeouts.FirstByte
+	slack := min(limit/8, maxSlack)
+	at, end := now.Add(limit), x.end()
+	if limit == 0 || !end.IsZero() && end.Before(at.Add(slack)) {
+		return x.arm(now, limit, FaultFirstByte)
+	}
+	// Fast path: it is set already.
+	if d := x.conn.deadline; !d.Before(at) && !d.After(at.Add(slack)) {
+		x.late = FaultFirstByte
+		return nil
+	}
+	return x.arm(now, limit+slack, FaultFirstByte)
 }
 
 // arm sets the deadline of the socket to limit from now, which late names, or
@@ -374,6 +461,7 @@ func (x *Exchange) arm(now time.Time, limit time.Duration, late Fault) error {
 		x.stream.SetDeadline(at)
 		return nil
 	}
+	x.conn.deadline = at
 	return x.conn.nc.SetDeadline(at)
 }
 
