@@ -115,12 +115,30 @@ func (fs *Faults) add(o Origin, path, msg string) {
 // value that could not be read was not given to the later checks, so what
 // they say about it, about a part of it or about what holds it means nothing.
 func (fs Faults) without(known Faults) Faults {
+	at := make(map[string]bool, len(known)) // paths of known
+	above := map[string]bool{}              // and what holds them
+	for _, k := range known {
+		at[k.Path] = true
+		for path := holder(k.Path); path != "" && !above[path]; path = holder(path) {
+			above[path] = true
+		}
+	}
+	delete(at, "")
 	return slices.DeleteFunc(fs, func(f Fault) bool {
-		return slices.ContainsFunc(known, func(k Fault) bool {
-			return k.Path != "" && f.Path != "" && (within(f.Path, k.Path) || within(k.Path, f.Path))
-		})
+		if above[f.Path] {
+			return true
+		}
+		for path := f.Path; path != ""; path = holder(path) {
+			if at[path] {
+				return true
+			}
+		}
+		return false
 	})
 }
+
+// holder returns the path of what holds the value at path, or "".
+func holder(path string) string { return path[:max(strings.LastIndexAny(path, ".["), 0)] }
 
 // within reports whether path is parent or lies below it.
 func within(path, parent string) bool {
@@ -187,7 +205,7 @@ func (o origins) of(path string) Origin {
 		if p, ok := o[path]; ok {
 			return p.origin
 		}
-		path = path[:max(strings.LastIndexAny(path, ".["), 0)]
+		path = holder(path)
 	}
 	return Origin{}
 }

@@ -33,8 +33,10 @@ func TestFaultsRouting(t *testing.T) {
 		{`routing: {decisions: [{name: x, rules: {operator: ANDD, conditions: [{type: stream, value: true}]}}]}`, `a.yaml:6:51: routing.decisions[0].rules.operator: must be one of AND, OR, NOT, got "ANDD"; did you mean AND?`},
 		{`routing: {decisions: [{name: x, rules: {type: modl, name: m}}]}`, `a.yaml:6:47: routing.decisions[0].rules.type: must be one of model, surface, path, header, tenant, stream, context, body, got "modl"; did you mean model?`},
 		{`routing: {decisions: [{name: x, rules: {type: context, min_tokens: 32Q}}]}`, `a.yaml:6:68: routing.decisions[0].rules.min_tokens: must be a number of tokens such as 4096, 32K or 1M, got "32Q"`},
-		{`routing: {decisions: [{name: x, rules: {type: header, name: h, regex: "("}}]}`,
-			"a.yaml:6:71: routing.decisions[0].rules.regex: \"(\" cannot be compiled: error parsing regexp: missing closing ): `(`"},
+		{
+			`routing: {decisions: [{name: x, rules: {type: header, name: h, regex: "("}}]}`,
+			"a.yaml:6:71: routing.decisions[0].rules.regex: \"(\" cannot be compiled: error parsing regexp: missing closing ): `(`",
+		},
 		{`routing: {decisions: [{name: x, plugins: [{configuration: {max_n: 1}}]}]}`, "a.yaml:6:43: routing.decisions[0].plugins[0].type: must be set: request_params or response_cache"},
 		{`routing: {decisions: [{name: x, plugins: [{type: request_parms}]}]}`, `a.yaml:6:50: routing.decisions[0].plugins[0].type: must be one of request_params, response_cache, got "request_parms"; did you mean request_params?`},
 		{`routing: {decisions: [{name: x, plugins: [{type: request_params, configuration: {ttl: 1h}}]}]}`, "a.yaml:6:87: routing.decisions[0].plugins[0].configuration.ttl: is no key of the plugin request_params"},

@@ -28,3 +28,26 @@ func (r *Rule) spec() policy.RuleSpec {
 	}
 	return spec
 }
+
+// ParamsSpec returns the configuration of a plugin request_params as the package
+// that applies it reads it.
+func (p *PluginConfiguration) ParamsSpec() policy.ParamsSpec {
+	spec := policy.ParamsSpec{
+		BlockedParams: p.BlockedParams,
+		StripUnknown:  p.StripUnknown,
+		KnownParams:   p.KnownParams,
+		OnViolation:   p.OnViolation,
+	}
+	if p.MaxTokensLimit != nil {
+		spec.MaxTokensLimit = *p.MaxTokensLimit
+	}
+	if p.MaxN != nil {
+		spec.MaxN = *p.MaxN
+	}
+	if l := p.DefaultMaxTokens; l != nil && *l == AutoTokens {
+		spec.AutoMaxTokens = true
+	} else if l != nil {
+		spec.DefaultMaxTokens = int(*l)
+	}
+	return spec
+}

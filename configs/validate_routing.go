@@ -220,6 +220,10 @@ func (v *validator) requestParams(c *Config, d *Decision, p *PluginConfiguration
 			v.fail(path+"."+name, "must be from 1 to %d, got %d", maxParam, *n)
 		}
 	}
+	more := validator{origins: v.origins}
+	_, err := policy.NewParams(p.ParamsSpec())
+	more.specErrors(path, err)
+	v.faults = append(v.faults, more.faults.without(v.faults)...)
 	if !auto {
 		return
 	}

@@ -65,8 +65,11 @@ func (l *accessLog) write(q *request, status int, code errorCode, d time.Duratio
 	if q.pool != nil {
 		a = append(a, slog.String("pool", q.pool.up.Name()), slog.Bool("stream", q.streamed))
 	}
-	if q.target != nil {
-		a = append(a, slog.String("model", view(q.target.name)))
+	if q.target != nil && q.target.model != nil {
+		a = append(a, slog.String("model", view(q.target.model.name)))
+	}
+	if q.route != nil && q.route.name != "" {
+		a = append(a, slog.String("decision", q.route.name))
 	}
 	if q.worker != nil {
 		a = append(a, slog.String("worker", q.worker.URL()), slog.Int("tries", q.tries))

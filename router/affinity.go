@@ -1,7 +1,8 @@
 package router
 
 import (
-	"sluice/probe"
+	"github.com/valyala/fasthttp"
+
 	"sluice/upstream"
 )
 
@@ -29,12 +30,9 @@ func (q *request) affinityKey() *upstream.Key {
 	if !a.Session {
 		return k
 	}
-	h := &q.ctx.Request.Header
-	for _, name := range [...]string{headerSession, headerRoutingKey} {
-		if v := h.Peek(name); len(v) > 0 {
-			k.Session = upstream.SessionKey(v)
-			return k
-		}
+	if s := session(&q.ctx.Request.Header); len(s) > 0 {
+		k.Session = upstream.SessionKey(s)
+		return k
 	}
 	if a.Block == 0 || q.form || len(q.body) == 0 {
 		return k
@@ -55,12 +53,11 @@ func (q *request) affinityKey() *upstream.Key {
 	return k
 }
 
-// member returns the last top-level member with the name, or nil.
-func (q *request) member(name string) *probe.Member {
-	for i := len(q.scan.Members) - 1; i >= 0; i-- {
-		m := &q.scan.Members[i]
-		if m.Key.Len() >= len(name)+2 && probe.EqualKey(m.Key.Of(q.body), name) {
-			return m
+// session returns what names the session of a request, or nothing.
+func session(h *fasthttp.RequestHeader) []byte {
+	for _, name := range [...]string{headerSession, headerRoutingKey} {
+		if v := h.Peek(name); len(v) > 0 {
+			return v
 		}
 	}
 	return nil

@@ -14,6 +14,7 @@ type errorCode string
 const (
 	codeBadRequest        errorCode = "bad_request"
 	codeContractViolation errorCode = "sampling_contract_violation"
+	codeParamsViolation   errorCode = "request_params_violation"
 	codeNotFound          errorCode = "not_found"
 	codeModelNotFound     errorCode = "model_not_found"
 	codeMethodNotAllowed  errorCode = "method_not_allowed"

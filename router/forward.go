@@ -16,24 +16,13 @@ import (
 // allows it and no byte of an answer has reached the client, and turns to the
 // answer.
 func (q *request) forward() {
-	q.workerFields()
-	q.noteRID()
-	q.up = upstream.Request{
-		Method: q.ctx.Method(),
-		Target: q.ctx.Request.Header.RequestURI(),
-		Fields: q.fields,
-		Body:   q.segments,
-		Length: -1,
-	}
-	if q.hasBody {
-		q.up.Length = 0
-		for _, s := range q.segments {
-			q.up.Length += int64(len(s))
-		}
-	}
-	var err error
-	if q.worker, err = q.acquire(); err != nil {
+	if err := q.admit(); err != nil {
 		q.turnAway(err)
+		return
+	}
+	if refused := q.giveLimit(); refused != nil {
+		q.outcome = outcomeUpstreamError
+		q.passed(refused)
 		return
 	}
 	q.arm(&q.exchange)
@@ -55,6 +44,59 @@ func (q *request) forward() {
 		q.exchange.Close()
 		q.worker.Release()
 		q.worker, q.reported = next, false
+	}
+}
+
+// admit takes a worker of the pool, or of one of those that the decision falls
+// back to where that one has none, or a full queue.
+func (q *request) admit() error {
+	first := q.dest
+	for i := 0; ; i++ {
+		q.prepare()
+		var err error
+		if q.worker, err = q.acquire(); err == nil || errors.Is(err, upstream.ErrCanceled) {
+			return err
+		}
+		i = q.fallBack(i)
+		if i < 0 {
+			q.to(first) // whose answer this is
+			q.enter()
+			return err
+		}
+	}
+}
+
+// fallBack makes the i-th pool that the decision falls back to, or a later one,
+// that of the request, and returns its index, or -1 where there is none. A pool
+// whose own contract refuses the request is passed over.
+func (q *request) fallBack(i int) int {
+	for ; i < len(q.route.fallback); i++ {
+		q.to(q.route.fallback[i])
+		if q.edit(&q.intake) == nil {
+			q.enter()
+			q.pool.fallbacks.Inc()
+			return i
+		}
+	}
+	return -1
+}
+
+// prepare makes what is sent to a worker of the pool.
+func (q *request) prepare() {
+	q.workerFields()
+	q.noteRID()
+	q.up = upstream.Request{
+		Method: q.ctx.Method(),
+		Target: q.ctx.Request.Header.RequestURI(),
+		Fields: q.fields,
+		Body:   q.segments,
+		Length: -1,
+	}
+	if q.hasBody {
+		q.up.Length = 0
+		for _, s := range q.segments {
+			q.up.Length += int64(len(s))
+		}
 	}
 }
 

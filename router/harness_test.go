@@ -4,10 +4,13 @@ import (
 	"bufio"
 	"bytes"
 	"context"
+	"fmt"
 	"io"
 	"log/slog"
 	"net"
 	"net/http"
+	"os"
+	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
@@ -83,6 +86,50 @@ func startRouter(t *testing.T, url string, change func(*configs.Config)) *stand 
 	if change != nil {
 		change(cfg)
 	}
+	return serveConfig(t, cfg)
+}
+
+// startPools starts a router with the YAML configuration text, in which ENGINE0,
+// ENGINE1 and so on stand for the URLs of engines that serve any model.
+func startPools(t *testing.T, engines int, text string) (*stand, []*sim.Engine) {
+	t.Helper()
+	fleet := make([]*sim.Engine, engines)
+	for i := range fleet {
+		fleet[i] = sim.New(sim.Options{Words: 3})
+		url, err := fleet[i].Start("127.0.0.1:0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() {
+			ctx, cancel := context.WithCancel(context.Background())
+			cancel()
+			_ = fleet[i].Close(ctx)
+		})
+		text = strings.ReplaceAll(text, fmt.Sprintf("ENGINE%d", i), url)
+	}
+	return serveConfig(t, loadConfig(t, text)), fleet
+}
+
+// loadConfig loads a YAML configuration, with pools whose workers are not probed.
+func loadConfig(t *testing.T, text string) *configs.Config {
+	t.Helper()
+	name := filepath.Join(t.TempDir(), "config.yaml")
+	if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	cfg, err := configs.Load(configs.Options{Files: []string{name}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range cfg.Pools {
+		cfg.Pools[i].Health.Interval = 0
+	}
+	return cfg
+}
+
+// serveConfig starts a router with cfg.
+func serveConfig(t *testing.T, cfg *configs.Config) *stand {
+	t.Helper()
 	s := &stand{t: t, access: &syncBuffer{}, served: make(chan error, 1)}
 	r, err := New(cfg, Options{
 		Log:     slog.New(slog.NewTextHandler(io.Discard, nil)),

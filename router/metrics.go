@@ -25,17 +25,15 @@ const noPool = "none"
 // metricSet holds the handles of all metrics. They are made when the
 // configuration is compiled, so that a request only adds to them.
 type metricSet struct {
-	set      *metrics.Set
-	inFlight atomic.Int64
-	panics   *metrics.Counter
-	none     [probe.NumSurfaces]*series // requests that reached no pool
+	set    *metrics.Set
+	panics *metrics.Counter
+	none   [probe.NumSurfaces]*series // requests that reached no pool
 
 	rejected, observed, injected, replaced [probe.NumFields]*metrics.Counter
 }
 
 func newMetricSet() *metricSet {
 	m := &metricSet{set: metrics.NewSet()}
-	m.set.NewGauge("sluice_requests_in_flight", func() float64 { return float64(m.inFlight.Load()) })
 	m.panics = m.set.NewCounter("sluice_panics_total")
 	for i := range m.none {
 		m.none[i] = m.series(probe.Surface(i), noPool)
@@ -78,6 +76,12 @@ func (m *metricSet) contract(v *policy.Verdict) {
 
 // export adds the metrics that read the router's state.
 func (m *metricSet) export(r *Router) {
+	m.set.NewGauge("sluice_requests_in_flight", func() float64 { return float64(r.InFlight()) })
+	last := &r.reloads.last
+	m.set.NewGauge("sluice_config_last_reload_successful", func() float64 { return number(last.Load().err == nil) })
+	m.set.NewGauge("sluice_config_last_reload_success_timestamp_seconds", func() float64 {
+		return float64(last.Load().since.UnixMilli()) / 1000
+	})
 	m.set.NewGauge("sluice_draining", func() float64 { return number(r.draining.Load()) })
 }
 
@@ -93,6 +97,9 @@ func number(b bool) float64 {
 func (r *Router) writeMetrics(w io.Writer) {
 	r.metrics.set.WritePrometheus(w)
 	metrics.WriteCounterUint64(w, "sluice_connections_refused_total", r.watcher.Refused())
+	metrics.WriteCounterUint64(w, `sluice_config_reloads_total{result="success"}`, r.reloads.good.Load())
+	metrics.WriteCounterUint64(w, `sluice_config_reloads_total{result="failure"}`, r.reloads.bad.Load())
+	metrics.WriteGaugeUint64(w, fmt.Sprintf("sluice_config_info{hash=%q}", r.reloads.last.Load().hash), 1)
 	for _, p := range r.snap.Load().pools {
 		pool := fmt.Sprintf("{pool=%q}", p.up.Name())
 		metrics.WriteCounterUint64(w, "sluice_retries_total"+pool, p.up.Retries())
@@ -163,6 +170,11 @@ func (m *metricSet) queueWait(pool string) *metrics.PrometheusHistogram {
 	return m.set.GetOrCreatePrometheusHistogramExt(fmt.Sprintf("sluice_queue_wait_seconds{pool=%q}", pool), ttftBuckets)
 }
 
+// fallbacks returns the counter of requests that came to a pool from another one.
+func (m *metricSet) fallbacks(pool string) *metrics.Counter {
+	return m.set.GetOrCreateCounter(fmt.Sprintf("sluice_fallbacks_total{pool=%q}", pool))
+}
+
 // response returns the counter of answers with the given status.
 func (s *series) response(status int) *metrics.Counter {
 	if status < 0 || status >= len(s.codes) {
@@ -192,4 +204,74 @@ func (s *series) stream(o outcome) *metrics.Counter {
 		return c
 	}
 	panic("BUG: unknown stream outcome " + string(o))
+}
+
+// routeMetrics are those of one decision.
+type routeMetrics struct {
+	requests *metrics.Counter
+	// of the plugin request_params; nil where the decision has none.
+	blocked                    []*metrics.Counter // by the index in Params.BlockedParams
+	capped, defaulted, refused [probe.NumFields]*metrics.Counter
+	stripped                   *metrics.Counter
+}
+
+// outputParams are the limits that request_params governs.
+var outputParams = []probe.Field{
+	probe.FieldMaxTokens, probe.FieldMaxCompletionTokens, probe.FieldMaxOutputTokens, probe.FieldMaxNewTokens,
+	probe.FieldN, probe.FieldCandidateCount, probe.FieldBestOf,
+}
+
+// route returns the metrics of a decision.
+func (m *metricSet) route(rt *route) *routeMetrics {
+	name := rt.name
+	if name == "" {
+		name = "none"
+	}
+	rm := &routeMetrics{requests: m.set.GetOrCreateCounter(fmt.Sprintf("sluice_decisions_total{decision=%q}", name))}
+	if rt.params == nil {
+		return rm
+	}
+	mode := ""
+	if rt.params.Observes() {
+		mode = "would_be_"
+	}
+	counter := func(what, param string) *metrics.Counter {
+		labels := fmt.Sprintf("{decision=%q,param=%q}", name, param)
+		return m.set.GetOrCreateCounter("sluice_params_" + mode + what + "_total" + labels)
+	}
+	for _, param := range rt.params.BlockedParams() {
+		rm.blocked = append(rm.blocked, counter("blocked", param))
+	}
+	for _, f := range outputParams {
+		rm.capped[f] = counter("capped", f.String())
+		rm.defaulted[f] = counter("defaulted", f.String())
+		rm.refused[f] = counter("refused", f.String())
+	}
+	rm.refused[probe.FieldSamplingParams] = counter("refused", probe.FieldSamplingParams.String())
+	rm.stripped = m.set.GetOrCreateCounter(fmt.Sprintf("sluice_params_%sstripped_total{decision=%q}", mode, name))
+	return rm
+}
+
+// params counts what request_params said of one request.
+func (rm *routeMetrics) params(v *policy.ParamsVerdict) {
+	if rm.stripped == nil || v.Violated|v.Capped|v.Defaulted == 0 && v.Blocked == 0 && v.Stripped == 0 {
+		return
+	}
+	for f := range probe.NumFields {
+		if v.Violated.Has(f) {
+			rm.refused[f].Inc()
+		}
+		if v.Capped.Has(f) {
+			rm.capped[f].Inc()
+		}
+		if v.Defaulted.Has(f) {
+			rm.defaulted[f].Inc()
+		}
+	}
+	for i, c := range rm.blocked {
+		if v.HasBlocked(i) {
+			c.Inc()
+		}
+	}
+	rm.stripped.Add(v.Stripped)
 }

@@ -209,13 +209,13 @@ func TestAdminListener(t *testing.T) {
 	if w := view.Workers[0]; w.Pool != "sim" || w.URL != s.engine.URL() || w.Load != 0 || w.Picks != 1 || w.Failures != 0 || w.Connections != 1 || w.Idle != 1 {
 		t.Errorf("unexpected worker %+v", w)
 	}
-	if status, body := get("GET", "/version"); status != 200 || body != `{"version":"test"}` {
+	if status, body := get("GET", "/version"); status != 200 || body != `{"version":"test"}`+"\n" {
 		t.Errorf("unexpected version %d %s", status, body)
 	}
 	if status, _ := get("GET", "/nothing"); status != 404 {
 		t.Errorf("unexpected status %d", status)
 	}
-	if status, _ := get("POST", "/workers"); status != 405 {
+	if status, _ := get("POST", "/metrics"); status != 405 {
 		t.Errorf("unexpected status %d", status)
 	}
 	if status, body := get("GET", "/metrics"); status != 200 || !strings.Contains(body, "go_goroutines") {
@@ -245,16 +245,15 @@ func TestGovernedPathsCannotBePassedThrough(t *testing.T) {
 // A panic in a request is one 500 and the end of one connection.
 func TestPanicIsContained(t *testing.T) {
 	s := startStand(t, nil)
-	snap := *s.router.snap.Load()
-	pools := snap.models
-	snap.models = map[string]*target{simModel: {}} // a target without a pool
-	s.router.snap.Store(&snap)
+	models := s.router.snap.Load().rules.models
+	sound := models[simModel]
+	models[simModel] = &destination{index: 99, unlisted: sound.unlisted} // a pool that is none
 	c := s.dial().write("POST /v1/chat/completions HTTP/1.1\r\nHost: a\r\nContent-Length: 32\r\n\r\n" + chatBody)
 	if r := c.read(); r.status != 500 || r.header.Get(headerErrorCode) != "internal_error" {
 		t.Errorf("unexpected answer %d %s", r.status, r.body)
 	}
 	c.closed()
-	snap.models = pools
+	models[simModel] = sound
 	if r := s.chat(chatBody); r.status != 200 {
 		t.Errorf("unexpected answer %d after the panic", r.status)
 	}

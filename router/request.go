@@ -3,7 +3,6 @@ package router
 import (
 	"bytes"
 	"fmt"
-	"mime"
 	"runtime/debug"
 	"time"
 
@@ -29,34 +28,26 @@ type request struct {
 	ctx    *fasthttp.RequestCtx
 	client *gone.Conn // nil where the connection is not ours (tests)
 
-	start    time.Time
-	endpoint *endpoint
-	path     []byte
-	id       []byte
+	start time.Time
+	id    []byte
 
 	connection []byte // the client's Connection options
 	bodyBuffer *[]byte
-	body       []byte
 	bodyRead   bool // to its end
 	bytesIn    int
 	decoded    bool // the body is no longer under its Content-Encoding
-	hasBody    bool
-	form       bool       // the body is multipart/form-data
-	formModel  probe.Span // and this the value of its model field
 
-	scan probe.Body
-	plan policy.Plan
+	intake
+	ruling
 
-	target *target
 	pool   *pool
 	series *series
 	worker *upstream.Worker
 
 	forwarded []byte
-	model     []byte
 	fields    []h1.Field
-	segments  [][]byte
 	up        upstream.Request
+	room      policy.AutoLimit
 	exchange  upstream.Exchange
 	rid       []byte // the engine's id of the request, a JSON string; may be empty
 	tries     int
@@ -71,10 +62,10 @@ type request struct {
 
 func newRequest(r *Router) *request {
 	return &request{
-		router:   r,
-		id:       make([]byte, 0, maxRequestID),
-		fields:   make([]h1.Field, 0, 32),
-		segments: make([][]byte, 0, 16),
+		router: r,
+		id:     make([]byte, 0, maxRequestID),
+		fields: make([]h1.Field, 0, 32),
+		ruling: ruling{segments: make([][]byte, 0, 16)},
 	}
 }
 
@@ -82,10 +73,9 @@ func newRequest(r *Router) *request {
 func (q *request) begin(ctx *fasthttp.RequestCtx) {
 	q.ctx = ctx
 	q.start = time.Now()
-	q.snap = q.router.snap.Load()
+	q.snap = q.router.hold()
 	q.client = gone.Of(ctx.Conn())
 	q.series = q.router.metrics.none[probe.SurfaceNone]
-	q.router.metrics.inFlight.Add(1)
 	if q.router.draining.Load() {
 		ctx.SetConnectionClose()
 	}
@@ -100,164 +90,67 @@ func (q *request) serve() {
 		q.refuse(fasthttp.StatusBadRequest, codeBadRequest, fault, "")
 		return
 	}
-	if !q.route() {
+	if !q.locate() {
 		return
 	}
 	if q.endpoint.kind > kindPass {
 		q.answerLocally()
 		return
 	}
-	if q.read() && q.judge() && q.place() {
+	if q.read() && q.rule() {
 		q.forward()
 	}
 }
 
-// route finds the endpoint and checks the method.
-func (q *request) route() bool {
-	q.path = q.ctx.Request.Header.RequestURI()
-	if i := bytes.IndexByte(q.path, '?'); i >= 0 {
-		q.path = q.path[:i]
+// locate finds the endpoint and checks the method.
+func (q *request) locate() bool {
+	h := &q.ctx.Request.Header
+	refused := q.intake.locate(h.RequestURI(), q.ctx.Method(), q.snap.rules.passes)
+	if q.endpoint != nil {
+		q.series = q.router.metrics.none[q.endpoint.surface]
 	}
-	q.endpoint = lookup(q.path)
-	if q.endpoint == nil && q.snap.passes[string(q.path)] {
-		q.endpoint = &epPass
-	}
-	if q.endpoint == nil {
-		return q.refuse(fasthttp.StatusNotFound, codeNotFound, "this path is not served here", "")
-	}
-	q.series = q.router.metrics.none[q.endpoint.surface]
-	if !q.endpoint.allows(q.ctx.Method()) {
+	if refused != nil && refused.code == codeMethodNotAllowed {
 		q.ctx.Response.Header.Set(fasthttp.HeaderAllow, q.endpoint.methods)
-		return q.refuse(fasthttp.StatusMethodNotAllowed, codeMethodNotAllowed, "method not allowed; use "+q.endpoint.methods, "")
 	}
-	return true
+	return q.passed(refused)
 }
 
 // read reads the body and finds its members.
 func (q *request) read() bool {
-	h := &q.ctx.Request.Header
-	contentType := h.ContentType()
-	boundary, multipart := multipartBoundary(contentType)
-	switch {
-	case multipart && q.endpoint.multipart:
-	case multipart, q.endpoint.surface.Generative() && !jsonType(contentType):
-		return q.refuse(fasthttp.StatusUnsupportedMediaType, codeUnsupportedMedia, "content type is not supported; use application/json", "")
+	boundary, refused := q.accept(q.ctx.Request.Header.ContentType())
+	if refused != nil {
+		return q.passed(refused)
 	}
-	if !q.readBody(q.snap.maxBody) {
-		return false
-	}
-	q.hasBody = true
-	switch {
-	case multipart:
-		q.form = true
-		return q.readForm(boundary)
-	case q.endpoint.kind == kindPass && len(q.body) == 0:
-		q.hasBody = false
-		return true
-	}
-	q.body = probe.TrimBOM(q.body)
-	if len(probe.TrimBOM(q.body)) < len(q.body) {
-		// Scan passes over a mark, too, and a second one must not be forwarded.
-		return q.refuse(fasthttp.StatusBadRequest, codeBadRequest, notObjectText, "")
-	}
-	fault := probe.Scan(q.body, q.endpoint.surface, q.snap.numbers, &q.scan)
-	if fault == probe.FaultNone {
-		q.plan.Reset(&q.scan)
-		return q.readRouting()
-	}
-	if fault == probe.FaultDuplicate {
-		key := q.scan.FaultField.String()
-		return q.refuse(fasthttp.StatusBadRequest, codeBadRequest, "invalid request: \""+key+"\" is given more than once", key)
-	}
-	return q.refuse(fasthttp.StatusBadRequest, codeBadRequest, notObjectText, "")
+	return q.readBody(q.snap.maxBody) && q.passed(q.parse(boundary, q.snap.rules.numbers))
 }
 
-// readRouting checks and takes what the router itself needs from the scanned
-// body.
-func (q *request) readRouting() bool {
-	if m := q.scan.Last(probe.FieldStream); m != nil && q.endpoint.surface.Generative() &&
-		m.Kind != probe.KindTrue && m.Kind != probe.KindFalse && m.Kind != probe.KindNull {
-		return q.refuse(fasthttp.StatusBadRequest, codeBadRequest, "invalid request: \"stream\" must be true or false", "stream")
+// rule finds the decision and the pool for the request and settles what is sent.
+func (q *request) rule() bool {
+	rules := q.snap.rules
+	who := rules.asker(&q.ctx.Request.Header)
+	q.decide(rules, &q.intake, who)
+	if refused := q.choose(rules, &q.intake, who); refused != nil {
+		return q.passed(refused)
 	}
-	m := q.scan.Last(probe.FieldModel)
-	switch {
-	case m == nil || m.Kind == probe.KindNull:
-		q.model = q.model[:0]
-	case m.Kind != probe.KindString || m.Val.Len() > 6*maxModelName:
-		return q.refuse(fasthttp.StatusBadRequest, codeBadRequest, "invalid request: \"model\" must be a string", "model")
-	default:
-		q.model = probe.AppendUnquoted(q.model[:0], m.Val.Of(q.body))
-	}
-	return true
-}
-
-// readForm finds the model in a multipart body, whose other parts are not
-// looked at.
-func (q *request) readForm(boundary []byte) bool {
-	span, fault := probe.MultipartField(q.body, boundary, "model")
-	switch {
-	case fault == probe.FaultDuplicate:
-		return q.refuse(fasthttp.StatusBadRequest, codeBadRequest, "invalid request: \"model\" is given more than once", "model")
-	case fault != probe.FaultNone:
-		return q.refuse(fasthttp.StatusBadRequest, codeBadRequest, "invalid request: body must be multipart/form-data", "")
-	}
-	q.formModel = span
-	q.model = append(q.model[:0], span.Of(q.body)...)
-	return true
-}
-
-// judge holds the request against the sampling contract.
-func (q *request) judge() bool {
-	c := q.snap.contract
-	if c == nil || !q.endpoint.surface.Generative() {
-		return true
-	}
-	v := c.Judge(&q.scan, q.endpoint.surface, &q.plan)
-	q.router.metrics.contract(&v)
-	if !v.Refused {
-		return true
-	}
-	msg := string(v.AppendMessage(nil))
-	return q.refuse(fasthttp.StatusBadRequest, codeContractViolation, msg, v.First.Field.String())
-}
-
-// place finds the pool for the request and settles what is sent.
-func (q *request) place() bool {
-	if len(q.model) == 0 {
-		q.pool = q.snap.anyModel
-		if q.pool == nil {
-			return q.refuse(fasthttp.StatusBadRequest, codeBadRequest, "invalid request: \"model\" is required", "model")
-		}
-	} else if q.target = q.snap.models[string(q.model)]; q.target != nil {
-		q.pool = q.target.pool
-	} else if q.pool = q.snap.catchAll; q.pool == nil {
-		return q.refuse(fasthttp.StatusNotFound, codeModelNotFound, "the model is not served here", "model")
-	}
-	q.series = q.pool.series[q.endpoint.surface]
+	q.enter()
 	q.series.requests.Inc()
-	q.splice()
-	return true
+	refused := q.edit(&q.intake)
+	q.router.metrics.contract(&q.contract)
+	counts := q.snap.counts[q.route.index]
+	counts.requests.Inc()
+	counts.params(&q.params)
+	return q.passed(refused)
 }
 
-// splice settles the body that is sent, in segments: the client's bytes and
-// what takes the place of some of them.
-func (q *request) splice() {
-	alias := q.target != nil && q.target.literal != nil
-	switch {
-	case q.form && alias:
-		q.segments = append(q.segments, q.body[:q.formModel.Start], q.target.name, q.body[q.formModel.End:])
-		return
-	case q.form, len(q.body) == 0:
-		q.segments = append(q.segments, q.body)
-		return
-	case alias:
-		q.plan.Replace(q.scan.Last(probe.FieldModel), q.target.literal)
-	}
-	if q.plan.Empty() {
-		q.segments = append(q.segments, q.body)
-		return
-	}
-	q.segments = q.plan.AppendSegments(q.segments, q.body)
+// enter makes the destination of the ruling the pool of the request.
+func (q *request) enter() {
+	q.pool = q.snap.pools[q.dest.index]
+	q.series = q.pool.series[q.endpoint.surface]
+}
+
+// passed answers with refused, if there is one.
+func (q *request) passed(refused *refusal) bool {
+	return refused == nil || q.refuse(refused.status, refused.code, refused.msg, refused.param)
 }
 
 // refuse answers with an error of the router's own and ends the request. It
@@ -298,7 +191,7 @@ func (q *request) finish(status int, code errorCode) {
 		q.worker.Release()
 	}
 	q.account(status, code)
-	q.router.metrics.inFlight.Add(-1)
+	q.snap.release()
 	q.recycle()
 }
 
@@ -321,41 +214,20 @@ const keepScan = 4096
 // recycle clears the request and puts it back into the pool.
 func (q *request) recycle() {
 	q.releaseBody()
-	if cap(q.scan.Inner) > keepScan {
-		q.scan = probe.Body{}
-		q.plan = policy.Plan{}
-	}
-	clear(q.segments[:cap(q.segments)])
 	clear(q.fields[:cap(q.fields)])
 	r := q.router
 	*q = request{
 		router:     r,
 		id:         q.id[:0],
 		connection: q.connection[:0],
-		scan:       q.scan,
-		plan:       q.plan,
+		intake:     q.intake.recycled(),
+		ruling:     q.ruling.recycled(),
 		forwarded:  q.forwarded[:0],
-		model:      q.model[:0],
 		fields:     q.fields[:0],
 		rid:        q.rid[:0],
-		segments:   q.segments[:0],
 		key:        upstream.Key{Blocks: q.key.Blocks[:0]},
 		ticket:     q.ticket,
 		answer:     q.answer.recycled(),
 	}
 	r.requests.Put(q)
-}
-
-// multipartBoundary returns the boundary of a multipart/form-data type, or
-// nothing where there is none. multi reports any multipart type.
-func multipartBoundary(contentType []byte) (boundary []byte, multi bool) {
-	const prefix = "multipart/"
-	if len(contentType) < len(prefix) || !bytes.EqualFold(contentType[:len(prefix)], []byte(prefix)) {
-		return nil, false
-	}
-	kind, params, err := mime.ParseMediaType(string(contentType))
-	if err != nil || kind != "multipart/form-data" {
-		return nil, true
-	}
-	return []byte(params["boundary"]), true
 }

@@ -41,6 +41,10 @@ type Options struct {
 	Access slog.Handler
 	// Version is shown on the admin listener.
 	Version string
+	// Reload reads the configuration anew and has Router.Reload, or ReloadFailed,
+	// called before it returns. It is called for POST /-/reload. Nil: there is
+	// nothing to read.
+	Reload func() error
 }
 
 // Router serves the data listener and the admin listener. It is safe for
@@ -51,6 +55,12 @@ type Router struct {
 	version string
 	metrics *metricSet
 	snap    atomic.Pointer[snapshot]
+	live    liveSnapshots
+
+	reload    func() error // reads the configuration anew
+	reloads   reloads
+	reloading sync.Mutex    // held by Reload
+	retired   chan struct{} // closed when the last snapshot but this one has ended
 
 	data     fasthttp.Server
 	admin    fasthttp.Server
@@ -74,17 +84,23 @@ func New(cfg *configs.Config, opts Options) (*Router, error) {
 	r := &Router{
 		log:     opts.Log,
 		version: opts.Version,
+		reload:  opts.Reload,
 		metrics: newMetricSet(),
 		watcher: w,
 	}
 	if opts.Access != nil {
 		r.access = newAccessLog(opts.Access)
 	}
-	snap, err := newSnapshot(cfg, r.metrics)
+	snap, err := newSnapshot(cfg, r, nil)
 	if err != nil {
 		return nil, errors.Join(err, w.Close())
 	}
 	r.snap.Store(snap)
+	r.live.add(snap)
+	now := time.Now()
+	r.reloads.last.Store(&reload{at: now, hash: cfg.Hash(), since: now})
+	r.retired = make(chan struct{})
+	close(r.retired)
 	r.requests.New = func() any { return newRequest(r) }
 	r.metrics.export(r)
 	r.data = fasthttp.Server{
@@ -156,7 +172,7 @@ var errListenerLost = errors.New("a listener ended before the router was shut do
 func (r *Router) BeginDrain() { r.draining.Store(true) }
 
 // InFlight returns the number of requests under way.
-func (r *Router) InFlight() int { return int(r.metrics.inFlight.Load()) }
+func (r *Router) InFlight() int { return r.live.requests() }
 
 // Shutdown stops accepting, closes idle connections and waits for the requests
 // under way until ctx ends; then the rest are cut, each stream with an error
@@ -182,7 +198,12 @@ func (r *Router) Shutdown(ctx context.Context) error {
 	err = errors.Join(err, r.admin.ShutdownWithContext(short))
 	r.closing.Do(func() {
 		err = errors.Join(err, r.watcher.Close())
-		r.snap.Load().close()
+		r.reloading.Lock() // for ever: there is nothing left to change
+		select {
+		case <-r.retired:
+		case <-time.After(cutGrace): // a request that was cut does not end
+		}
+		r.snap.Load().closePools(nil)
 	})
 	return err
 }

@@ -4,12 +4,13 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/VictoriaMetrics/metrics"
 
 	"sluice/configs"
-	"sluice/policy"
 	"sluice/probe"
 	"sluice/upstream"
 	"sluice/upstream/h1"
@@ -21,123 +22,181 @@ const maxModelName = 512
 // snapshot is one configuration, compiled. It does not change once it serves;
 // requests under way keep the one they began with.
 type snapshot struct {
-	contract     *policy.Contract // nil: off
-	numbers      probe.FieldSet   // whose values the scan must settle
+	cfg          *configs.Config
+	rules        *Rules
 	maxBody      int64
 	writeTimeout time.Duration
-	passes       map[string]bool // server.passthrough_paths
 
-	pools  []*pool
-	models map[string]*target // by model and by alias
-	// anyModel serves requests that name no model: the catch-all pool, or the
-	// only one. catchAll serves models that no pool lists. Either may be nil.
-	anyModel, catchAll *pool
+	pools  []*pool         // by destination.index
+	counts []*routeMetrics // by route.index
 
 	list     []byte            // the answer to GET /v1/models
 	listOnes map[string][]byte // and to GET /v1/models/{id}
+
+	requests atomic.Int64 // that hold it
+	retired  atomic.Bool  // another one serves
+	left     sync.Once
+	drained  chan struct{} // closed when it is retired and no request holds it
 }
 
 // pool is an upstream pool with the metrics of each surface.
 type pool struct {
 	up        *upstream.Pool
+	spec      upstream.PoolSpec
 	series    [probe.NumSurfaces]*series
 	queueWait *metrics.PrometheusHistogram
-	aborts    bool // its workers can be told to stop a request
+	fallbacks *metrics.Counter // requests that came from another pool
+	discovery *discovery       // nil where all workers are configured
+	aborts    bool             // its workers can be told to stop a request
 }
 
-// target is where a model name leads.
-type target struct {
-	pool *pool
-	// name is the model's own name and literal the member that puts it in
-	// place of an alias; literal is nil where the client said the name.
-	name    []byte
-	literal *policy.Literal
-}
-
-func newSnapshot(cfg *configs.Config, m *metricSet) (*snapshot, error) {
+// newSnapshot compiles cfg. The pools of old, which may be nil, that cfg has as
+// well are changed to what it says, and are its own from then on. On an error
+// they are as they were.
+func newSnapshot(cfg *configs.Config, r *Router, old *snapshot) (*snapshot, error) {
+	m := r.metrics
+	rules, err := NewRules(cfg)
+	if err != nil {
+		return nil, err
+	}
 	s := &snapshot{
+		cfg:          cfg,
+		rules:        rules,
 		maxBody:      int64(cfg.Server.MaxBody),
 		writeTimeout: cfg.Server.WriteTimeout,
-		passes:       map[string]bool{},
-		models:       map[string]*target{},
+		drained:      make(chan struct{}),
 	}
-	for _, p := range cfg.Server.PassthroughPaths {
-		s.passes[p] = true
+	if err := s.addPools(cfg, m, old); err != nil {
+		return nil, err
 	}
-	if c := cfg.Contract; c != nil {
-		var err error
-		if s.contract, err = policy.NewContract(policy.ContractSpec{OnConflict: c.OnConflict, Params: c.Params}); err != nil {
-			return nil, err
-		}
-		s.numbers = s.contract.Numbers()
+	for i, p := range s.pools {
+		p.discover(&cfg.Pools[i].Discover, old.pool(p.spec.Name), r.log)
 	}
-	for i := range cfg.Pools {
-		if err := s.addPool(&cfg.Pools[i], m); err != nil {
-			s.close()
-			return nil, err
-		}
-	}
-	if s.anyModel == nil && len(s.pools) == 1 {
-		s.anyModel = s.pools[0]
+	for _, rt := range append([]*route{rules.plain}, rules.routes...) {
+		s.counts = append(s.counts, m.route(rt))
 	}
 	s.listModels(cfg, time.Now())
 	return s, nil
 }
 
-func (s *snapshot) addPool(cfg *configs.Pool, m *metricSet) error {
-	secure, err := cfg.TLS.ClientConfig()
-	if err != nil {
-		return fmt.Errorf("pool %q: tls: %w", cfg.Name, err)
-	}
-	spec := upstream.PoolSpec{
-		Name:       cfg.Name,
-		Balance:    cfg.Balance,
-		LoadFactor: cfg.LoadFactor,
-		Prefix:     upstream.Prefix{MaxBytes: int64(cfg.Prefix.MaxBytes), Block: int(cfg.Prefix.Block)},
-		Timeouts:   upstream.Timeouts(cfg.Timeouts),
-		Protocol:   cfg.Protocol,
-		Health: upstream.Health{
-			Path: cfg.Health.Path, Interval: cfg.Health.Interval, Timeout: cfg.Health.Timeout,
-			UnhealthyAfter: cfg.Health.UnhealthyAfter, HealthyAfter: cfg.Health.HealthyAfter, FailOpen: cfg.Health.FailOpen,
-		},
-		Breaker: upstream.Breaker(cfg.Breaker),
-		Retry:   upstream.Retry{Attempts: cfg.Retry.Attempts, Budget: cfg.Retry.Budget},
-		Limits: upstream.Limits{
-			PerWorker:    cfg.Limits.MaxInflightPerWorker,
-			Pool:         cfg.Limits.MaxInflight,
-			Queue:        cfg.Limits.MaxQueue,
-			QueueTimeout: cfg.Limits.QueueTimeout,
-		},
-		TLS:       secure,
-		Fields:    fieldEdits(&cfg.Headers),
-		AbortPath: abortTarget(cfg.Engine),
-	}
-	for _, w := range cfg.Workers {
-		spec.Workers = append(spec.Workers, upstream.WorkerSpec{URL: w.URL, Weight: w.Weight})
-	}
-	up, err := upstream.NewPool(spec)
-	if err != nil {
-		return err
-	}
-	p := &pool{up: up, queueWait: m.queueWait(cfg.Name), aborts: spec.AbortPath != ""}
-	for i := range p.series {
-		p.series[i] = m.series(probe.Surface(i), cfg.Name)
-	}
-	s.pools = append(s.pools, p)
-	if len(cfg.Models) == 0 && s.catchAll == nil {
-		s.anyModel, s.catchAll = p, p
-	}
-	for _, name := range cfg.Models {
-		s.models[name] = &target{pool: p, name: []byte(name)}
-	}
-	for alias, name := range cfg.Aliases {
-		lit, err := policy.NewLiteral("model", marshal(name))
-		if err != nil {
-			return fmt.Errorf("pool %q: alias %q: %w", cfg.Name, alias, err)
+// addPools makes the new pools first, and changes those of old last, so that
+// little is left that could fail after it.
+func (s *snapshot) addPools(cfg *configs.Config, m *metricSet, old *snapshot) (err error) {
+	s.pools = make([]*pool, len(cfg.Pools))
+	var made, changed []*pool
+	defer func() {
+		if err == nil {
+			return
 		}
-		s.models[alias] = &target{pool: p, name: []byte(name), literal: lit}
+		for _, p := range made {
+			p.up.Close()
+		}
+		for _, p := range changed {
+			if e := p.up.Apply(p.spec); e != nil {
+				panic("BUG: a pool does not go back to what it was: " + e.Error())
+			}
+		}
+	}()
+	for i := range cfg.Pools {
+		pc := &cfg.Pools[i]
+		spec, err := poolSpec(pc)
+		if err != nil {
+			return err
+		}
+		s.pools[i] = newPool(spec, m)
+		if old.pool(pc.Name) != nil {
+			continue
+		}
+		if s.pools[i].up, err = upstream.NewPool(spec); err != nil {
+			return err
+		}
+		made = append(made, s.pools[i])
+	}
+	for _, p := range s.pools {
+		before := old.pool(p.spec.Name)
+		if before == nil {
+			continue
+		}
+		if err := before.up.Apply(p.spec); err != nil {
+			return err
+		}
+		p.up = before.up
+		changed = append(changed, before)
 	}
 	return nil
+}
+
+func newPool(spec upstream.PoolSpec, m *metricSet) *pool {
+	p := &pool{spec: spec, queueWait: m.queueWait(spec.Name), fallbacks: m.fallbacks(spec.Name), aborts: spec.AbortPath != ""}
+	for i := range p.series {
+		p.series[i] = m.series(probe.Surface(i), spec.Name)
+	}
+	return p
+}
+
+// pool returns the pool with the name, or nil. A nil snapshot has none.
+func (s *snapshot) pool(name string) *pool {
+	if s == nil {
+		return nil
+	}
+	for _, p := range s.pools {
+		if p.spec.Name == name {
+			return p
+		}
+	}
+	return nil
+}
+
+// release ends what a request had with the snapshot.
+func (s *snapshot) release() {
+	if s.requests.Add(-1) == 0 && s.retired.Load() {
+		s.left.Do(func() { close(s.drained) })
+	}
+}
+
+// retire says that no request will take the snapshot any more.
+func (s *snapshot) retire() {
+	s.retired.Store(true)
+	s.requests.Add(1)
+	s.release() // which tells, if there was no other
+}
+
+// poolSpec returns what the upstream pool of pc is made of.
+func poolSpec(pc *configs.Pool) (upstream.PoolSpec, error) {
+	secure, err := pc.TLS.ClientConfig()
+	if err != nil {
+		return upstream.PoolSpec{}, fmt.Errorf("pool %q: tls: %w", pc.Name, err)
+	}
+	spec := upstream.PoolSpec{
+		Name:       pc.Name,
+		Balance:    pc.Balance,
+		LoadFactor: pc.LoadFactor,
+		Prefix:     upstream.Prefix{MaxBytes: int64(pc.Prefix.MaxBytes), Block: int(pc.Prefix.Block)},
+		Timeouts:   upstream.Timeouts(pc.Timeouts),
+		Protocol:   pc.Protocol,
+		Health: upstream.Health{
+			Path: pc.Health.Path, Interval: pc.Health.Interval, Timeout: pc.Health.Timeout,
+			UnhealthyAfter: pc.Health.UnhealthyAfter, HealthyAfter: pc.Health.HealthyAfter, FailOpen: pc.Health.FailOpen,
+		},
+		Breaker: upstream.Breaker(pc.Breaker),
+		Retry:   upstream.Retry{Attempts: pc.Retry.Attempts, Budget: pc.Retry.Budget},
+		Limits: upstream.Limits{
+			PerWorker:    pc.Limits.MaxInflightPerWorker,
+			Pool:         pc.Limits.MaxInflight,
+			Queue:        pc.Limits.MaxQueue,
+			QueueTimeout: pc.Limits.QueueTimeout,
+		},
+		TLS:       secure,
+		Fields:    fieldEdits(&pc.Headers),
+		AbortPath: abortTarget(pc.Engine),
+	}
+	if name, _ := sourceOf(&pc.Discover); name != "" {
+		spec.Sources = []string{name}
+	}
+	for _, w := range pc.Workers {
+		spec.Workers = append(spec.Workers, upstream.WorkerSpec{URL: w.URL, Weight: w.Weight})
+	}
+	return spec, nil
 }
 
 // fieldEdits returns the edits of the header that a pool makes, in the order of
@@ -163,9 +222,12 @@ func (s *snapshot) canServe() bool {
 	return false
 }
 
-// close ends the pools.
-func (s *snapshot) close() {
+// closePools ends the pools that next, which may be nil, has not taken over.
+func (s *snapshot) closePools(next *snapshot) {
 	for _, p := range s.pools {
-		p.up.Close()
+		if n := next.pool(p.spec.Name); n == nil || n.up != p.up {
+			p.discovery.end()
+			p.up.Close()
+		}
 	}
 }

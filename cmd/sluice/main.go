@@ -30,6 +30,9 @@ type verb struct {
 var verbs = []verb{
 	{"serve", "route requests (with simulated engines where no pools are configured)", runServe},
 	{"check", "validate a configuration and warn of what looks wrong", runCheck},
+	{"explain", "tell what becomes of one request", runExplain},
+	{"convert", "print configuration files in another format", runConvert},
+	{"fmt", "print .sluice files in their canonical form", runFmt},
 	{"sim", "run simulated engines", runSim},
 	{"version", "print the version", runVersion},
 }
@@ -52,14 +55,18 @@ type process struct {
 	stdout, stderr io.Writer
 	// stop ends at the first SIGINT or SIGTERM, now at the second.
 	stop, now context.Context
+	// hup is sent to at each SIGHUP.
+	hup <-chan os.Signal
 }
 
 func main() {
 	stop, now := signals()
+	hup := make(chan os.Signal, 1)
+	signal.Notify(hup, syscall.SIGHUP)
 	os.Exit(run(&process{
 		args: os.Args[1:], env: os.Environ(),
 		stdin: os.Stdin, stdout: os.Stdout, stderr: os.Stderr,
-		stop: stop, now: now,
+		stop: stop, now: now, hup: hup,
 	}))
 }
 

@@ -22,6 +22,9 @@ environment (SLUICE_SERVER__LISTEN=…: two underscores between the levels of a
 key), then from the flags; the later wins. Without pools, simulated engines
 serve the model sim-8b.
 
+The configuration is read anew on SIGHUP, on POST /-/reload to the admin listener,
+and when one of the files changes. A faulty one is told of and changes nothing.
+
 SIGTERM or SIGINT: not ready at once, streams finish within server.drain, exit 0.
 A second signal ends at once.
 
@@ -61,33 +64,70 @@ func runServe(p *process) int {
 	if err != nil {
 		return exitUsage
 	}
-	cfg, err := configs.Load(opts)
+	s := &server{process: p, opts: opts, level: new(slog.LevelVar)}
+	defer s.end()
+	cfg, err := s.load()
 	if err != nil {
-		fmt.Fprintf(p.stderr, "sluice serve: wrong configuration:\n%v\n", err)
+		fmt.Fprintf(p.stderr, "sluice serve: %v\n", err)
 		return exitUsage
 	}
 	out := newLogBuffer(p.stderr)
 	defer out.Close()
-	handler := slog.NewJSONHandler(out, &slog.HandlerOptions{Level: logLevel(cfg.Log.Level)})
-	log := slog.New(handler)
-	if err := serve(p, cfg, handler); err != nil {
-		log.Error("cannot serve", "error", err.Error())
+	s.level.Set(logLevel(cfg.Log.Level))
+	s.handler = slog.NewJSONHandler(out, &slog.HandlerOptions{Level: s.level})
+	s.log = slog.New(s.handler)
+	if err := s.serve(cfg); err != nil {
+		s.log.Error("cannot serve", "error", err.Error())
 		return exitFailed
 	}
-	log.Info("stopped")
+	s.log.Info("stopped")
 	return exitOK
 }
 
-// serve runs the router until p is told to stop and its requests have ended.
-func serve(p *process, cfg *configs.Config, handler slog.Handler) error {
-	log := slog.New(handler)
-	if len(cfg.Pools) == 0 {
-		stop, err := simulate(cfg)
-		if err != nil {
-			return err
+// server is one run of the verb serve.
+type server struct {
+	*process
+	opts    configs.Options
+	level   *slog.LevelVar
+	handler slog.Handler
+	log     *slog.Logger
+	sims    *simPool // nil until a configuration without pools was read
+}
+
+// load reads the configuration. One without pools gets that of simulated
+// engines, which are started at the first time.
+func (s *server) load() (*configs.Config, error) {
+	cfg, err := configs.Load(s.opts)
+	if err != nil {
+		return nil, fmt.Errorf("wrong configuration:\n%w", err)
+	}
+	if len(cfg.Pools) > 0 {
+		return cfg, nil
+	}
+	if s.sims == nil {
+		if s.sims, err = simulate(cfg); err != nil {
+			return nil, err
 		}
-		defer stop()
-		log.Info("no pools are configured: simulated engines serve", "engines", cfg.Sim.Engines, "model", simModel)
+	}
+	cfg.Pools = []configs.Pool{s.sims.pool}
+	return cfg, nil
+}
+
+// end stops what load has started.
+func (s *server) end() {
+	if s.sims != nil {
+		s.sims.stop()
+	}
+}
+
+// serve runs the router until the process is told to stop and its requests have
+// ended.
+func (s *server) serve(cfg *configs.Config) error {
+	if s.sims != nil {
+		s.log.Info("no pools are configured: simulated engines serve", "engines", cfg.Sim.Engines, "model", simModel)
+	}
+	for _, w := range cfg.Warnings() {
+		s.log.Warn("check the configuration", "warning", w.String())
 	}
 	data, err := net.Listen("tcp", cfg.Server.Listen)
 	if err != nil {
@@ -99,26 +139,37 @@ func serve(p *process, cfg *configs.Config, handler slog.Handler) error {
 		return err
 	}
 	defer func() { _ = admin.Close() }()
-	ro := router.Options{Log: log, Version: version()}
+	again := &reloader{log: s.log, level: s.level, load: s.load}
+	ro := router.Options{Log: s.log, Version: version(), Reload: func() error { return again.reload("POST /-/reload") }}
 	if cfg.Log.Access {
-		ro.Access = handler
+		ro.Access = s.handler
 	}
-	r, err := router.New(cfg, ro)
-	if err != nil {
+	if again.router, err = router.New(cfg, ro); err != nil {
 		return err
 	}
 	failed := make(chan error, 1)
-	go func() { failed <- r.Serve(data, admin) }()
-	log.Info("serving", "listen", data.Addr().String(), "admin", admin.Addr().String())
-
-	select {
-	case err := <-failed:
-		return err
-	case <-p.stop.Done():
+	go func() { failed <- again.router.Serve(data, admin) }()
+	s.log.Info("serving", "listen", data.Addr().String(), "admin", admin.Addr().String())
+	watching, unwatch := context.WithCancel(context.Background())
+	defer unwatch()
+	if err := configs.Watch(watching, s.opts.Files, func() { _ = again.reload("file change") }); err != nil { // reload logs
+		s.log.Warn("cannot be told of changes of the configuration, and looks now and then", "error", err.Error())
 	}
-	log.Info("draining", "in_flight", r.InFlight(), "drain", cfg.Server.Drain.String())
-	if err := drain(p.now, r, cfg.Server); err != nil {
-		log.Warn("requests were cut at the end of the drain", "error", err.Error())
+	for {
+		select {
+		case err := <-failed:
+			return err
+		case <-s.hup:
+			_ = again.reload("SIGHUP") // which logs
+			continue
+		case <-s.stop.Done():
+		}
+		break
+	}
+	unwatch()
+	s.log.Info("draining", "in_flight", again.router.InFlight(), "drain", cfg.Server.Drain.String())
+	if err := drain(s.now, again.router, cfg.Server); err != nil {
+		s.log.Warn("requests were cut at the end of the drain", "error", err.Error())
 	}
 	return <-failed
 }
@@ -140,20 +191,27 @@ const (
 	simAlias = "sim"
 )
 
-// simulate starts the engines of cfg.Sim in this process and makes them a pool.
-func simulate(cfg *configs.Config) (stop func(), err error) {
-	var engines []*sim.Engine
-	stop = func() {
-		for _, e := range engines {
-			ctx, cancel := context.WithCancel(context.Background())
-			cancel()         // nothing waits for an answer anymore
-			_ = e.Close(ctx) // and the process ends
-		}
+// simPool are simulated engines in this process, and the pool that they make.
+type simPool struct {
+	engines []*sim.Engine
+	pool    configs.Pool
+}
+
+// stop ends the engines. Nothing waits for an answer of theirs any more.
+func (p *simPool) stop() {
+	for _, e := range p.engines {
+		ctx, cancel := context.WithCancel(context.Background())
+		cancel()
+		_ = e.Close(ctx) // what is left of its connections is cut
 	}
-	pool := configs.DefaultPool()
-	pool.Name = "sim"
-	pool.Models = []string{simModel}
-	pool.Aliases = map[string]string{simAlias: simModel}
+}
+
+// simulate starts the engines of cfg.Sim.
+func simulate(cfg *configs.Config) (*simPool, error) {
+	p := &simPool{pool: configs.DefaultPool()}
+	p.pool.Name = "sim"
+	p.pool.Models = []string{simModel}
+	p.pool.Aliases = map[string]string{simAlias: simModel}
 	for range cfg.Sim.Engines {
 		e := sim.New(sim.Options{
 			Models: []string{simModel},
@@ -163,14 +221,13 @@ func simulate(cfg *configs.Config) (stop func(), err error) {
 		})
 		url, err := e.Start("127.0.0.1:0")
 		if err != nil {
-			stop()
+			p.stop()
 			return nil, err
 		}
-		engines = append(engines, e)
-		pool.Workers = append(pool.Workers, configs.Worker{URL: url})
+		p.engines = append(p.engines, e)
+		p.pool.Workers = append(p.pool.Workers, configs.Worker{URL: url})
 	}
-	cfg.Pools = []configs.Pool{pool}
-	return stop, nil
+	return p, nil
 }
 
 func logLevel(name string) slog.Level {

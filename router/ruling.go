@@ -1,0 +1,203 @@
+package router
+
+import (
+	"math/rand/v2"
+
+	"github.com/valyala/fasthttp"
+
+	"sluice/configs"
+	"sluice/policy"
+	"sluice/probe"
+)
+
+// ruling is what the rules make of one request: the decision that takes it, the
+// pool it goes to, and the edits of its body. It is made in steps, decide,
+// choose and edit, each of which may refuse the request; edit is run again for
+// each pool that the request is sent to.
+type ruling struct {
+	facts policy.Facts
+	route *route
+	// asked is the model that the engine is asked for: the decision's, or the client's.
+	asked  []byte
+	dest   *destination
+	target *target
+
+	plan     policy.Plan
+	params   policy.ParamsVerdict
+	contract policy.Verdict
+	segments [][]byte // of the body that is sent
+
+	// edited, if there is one, is called with the name of each rule that has
+	// had its say on the plan: for explain.
+	edited func(rule string)
+}
+
+// recycled returns an empty ruling with the memory of g.
+func (g *ruling) recycled() ruling {
+	clear(g.segments[:cap(g.segments)])
+	return ruling{plan: g.plan, segments: g.segments[:0]}
+}
+
+// asker is who asks, for the rules: what of a request is not in its body.
+type asker struct {
+	header  policy.Header
+	tenant  []byte
+	session []byte
+}
+
+// asker returns what the rules may ask of a request beside its body. It refers to
+// the memory of h.
+func (r *Rules) asker(h *fasthttp.RequestHeader) asker {
+	who := asker{header: h, session: session(h)}
+	if r.tenantHeader != "" {
+		who.tenant = h.Peek(r.tenantHeader)
+	}
+	return who
+}
+
+// decide finds the decision that takes the request.
+func (g *ruling) decide(r *Rules, in *intake, who asker) {
+	g.facts = policy.Facts{
+		Surface: in.endpoint.surface,
+		Path:    in.path,
+		Model:   in.model,
+		Tenant:  who.tenant,
+		Stream:  in.stream,
+		Src:     in.body,
+		Header:  who.header,
+	}
+	if in.json() {
+		g.facts.Body = &in.scan
+	}
+	g.route = r.plain
+	if i := r.matcher.Match(&g.facts); i >= 0 {
+		g.route = r.routes[i]
+	}
+	g.asked = in.model
+	if g.route.rewrite != nil {
+		g.asked = g.route.rewrite.name
+	}
+}
+
+// choose finds the pool that the request goes to.
+func (g *ruling) choose(r *Rules, in *intake, who asker) *refusal {
+	rt := g.route
+	switch {
+	case rt.shares != nil && rt.sticky:
+		g.to(rt.destinations[rt.shares.Pick(policy.RequestHash(who.session, in.body))])
+	case rt.shares != nil:
+		g.to(rt.destinations[rt.shares.Pick(rand.Uint64())])
+	case len(rt.destinations) == 1:
+		g.to(rt.destinations[0])
+	case len(g.asked) == 0 && r.anyModel == nil:
+		return badRequest("invalid request: \"model\" is required", "model")
+	case len(g.asked) == 0:
+		g.to(r.anyModel)
+	case r.models[string(g.asked)] != nil:
+		g.to(r.models[string(g.asked)])
+	case r.catchAll != nil:
+		g.to(r.catchAll)
+	default:
+		return &refusal{fasthttp.StatusNotFound, codeModelNotFound, "the model is not served here", "model"}
+	}
+	return nil
+}
+
+// to makes d the pool that the request goes to.
+func (g *ruling) to(d *destination) {
+	g.dest, g.target = d, d.target(g.asked)
+}
+
+// edit settles the body that is sent to g.dest, in segments: the client's bytes
+// and what takes the place of some of them.
+func (g *ruling) edit(in *intake) *refusal {
+	g.segments = g.segments[:0]
+	if !in.json() {
+		g.editForm(in)
+		return nil
+	}
+	g.plan.Reset(&in.scan)
+	if refused := g.govern(in); refused != nil {
+		return refused
+	}
+	g.rename(in)
+	g.done("model")
+	g.splice(in)
+	return nil
+}
+
+// splice makes the segments of the body as the plan wants it.
+func (g *ruling) splice(in *intake) {
+	g.segments = g.segments[:0]
+	if g.plan.Empty() {
+		g.segments = append(g.segments, in.body)
+		return
+	}
+	g.segments = g.plan.AppendSegments(g.segments, in.body)
+}
+
+// done tells explain that a rule has had its say.
+func (g *ruling) done(rule string) {
+	if g.edited != nil {
+		g.edited(rule)
+	}
+}
+
+// govern holds the request against the plugin request_params and against the
+// sampling contract.
+func (g *ruling) govern(in *intake) *refusal {
+	if !in.endpoint.surface.Generative() {
+		return nil
+	}
+	if g.route.params != nil {
+		g.params = g.route.params.Judge(in.body, &in.scan, in.endpoint.surface, g.dest.engine, &g.plan)
+		g.done(configs.RequestParams)
+		if g.params.Refused {
+			return &refusal{fasthttp.StatusBadRequest, codeParamsViolation, string(g.params.AppendMessage(nil)), g.params.Param()}
+		}
+	}
+	g.contract = g.route.termsFor(g.target).contract.Judge(&in.scan, in.endpoint.surface, &g.plan)
+	g.done("sampling_contract")
+	if g.contract.Refused {
+		return &refusal{fasthttp.StatusBadRequest, codeContractViolation, string(g.contract.AppendMessage(nil)), g.contract.First.Field.String()}
+	}
+	return nil
+}
+
+// renamed returns what the engine is asked for in the place of what the client
+// wrote, or nil where the two are the same.
+func (g *ruling) renamed(in *intake) *modelName {
+	m := g.target.model
+	if m == nil {
+		m = g.route.rewrite
+	}
+	if m == nil || string(m.name) == string(in.model) {
+		return nil
+	}
+	return m
+}
+
+// rename puts the model's own name in the place of an alias, and the decision's
+// model in the place of the client's.
+func (g *ruling) rename(in *intake) {
+	name := g.renamed(in)
+	if name == nil {
+		return
+	}
+	if m := in.scan.Last(probe.FieldModel); m != nil {
+		g.plan.Replace(m, name.literal)
+	} else {
+		g.plan.Inject(policy.Top, name.literal)
+	}
+}
+
+// editForm is rename for a multipart body, where a model that is missing is not
+// added, and for no body at all.
+func (g *ruling) editForm(in *intake) {
+	name := g.renamed(in)
+	if !in.form || name == nil || in.formModel.Len() == 0 {
+		g.segments = append(g.segments, in.body)
+		return
+	}
+	g.segments = append(g.segments, in.body[:in.formModel.Start], name.name, in.body[in.formModel.End:])
+}
