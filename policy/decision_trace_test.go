@@ -64,6 +64,12 @@ func TestDecisionTrace(t *testing.T) {
 	if got := m.Trace(f, 0); got != nil {
 		t.Errorf("unexpected steps of a decision without rules; got %+v", got)
 	}
+	if got := m.Trace(f, -1); got != nil {
+		t.Errorf("unexpected steps of no decision; got %+v", got)
+	}
+	if got := (*Matcher)(nil).Trace(f, -1); got != nil {
+		t.Errorf("unexpected steps without a matcher; got %+v", got)
+	}
 	if got := m.Trace(&Facts{Surface: probe.SurfaceAudio}, 1)[1].Seen; got != "none" {
 		t.Errorf("unexpected model of a request that has none; got %q; want none", got)
 	}

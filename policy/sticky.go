@@ -86,7 +86,7 @@ func InShare(hash uint64, share float64) bool {
 // against who looks for collisions: those choose their own share.
 //
 // It multiplies 16 bytes at a time to 128 bits and folds them, like wyhash and
-// its kin; hash/crc64 and hash/fnv of std take 5 and 20 times as long for a body.
+// its kin; for 1 KiB, hash/crc64 of std takes 7 times as long and hash/fnv 17 times.
 func RequestHash(session, body []byte) uint64 {
 	seed := uint64(0x2545f4914f6cdd1d)
 	if len(session) > 0 {

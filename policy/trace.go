@@ -25,8 +25,11 @@ type Step struct {
 // order in which they are stated, an operator before its conditions. Each
 // answer is that of the very code that Match runs; all are evaluated, also
 // where Match would stop before. A decision without rules has no steps and takes
-// every request. i is one that Match returns.
+// every request; for an index that is none, as -1, there are no steps either.
 func (m *Matcher) Trace(f *Facts, i int) []Step {
+	if m == nil {
+		return nil
+	}
 	for rank := range m.decisions {
 		if d := &m.decisions[rank]; d.spec == i {
 			if d.all {
