@@ -15,6 +15,11 @@ type Store interface {
 
 // Cache is a store, what is counted of it and the requests that wait for one
 // another. Safe for concurrent use.
+//
+// A request is looked up with Get. On a miss it may Join equal ones under way; it
+// gathers the engine's answer in a Capture, stores it with Commit once it has come
+// whole, and Lands with what Commit returned. A client that says no-store does none
+// of it, one that says no-cache neither Get nor Join.
 type Cache struct {
 	stats   *Stats
 	store   Store

@@ -1,6 +1,10 @@
 package cache
 
-import "bytes"
+import (
+	"bytes"
+
+	"sluice/upstream/h1"
+)
 
 // Directives are what a Cache-Control field says that matters here.
 type Directives struct {
@@ -21,11 +25,11 @@ func ParseDirectives(value []byte) Directives {
 		name, arg, _ := bytes.Cut(value[:end], []byte("="))
 		name, arg = bytes.Trim(name, " \t"), bytes.Trim(arg, " \t\"")
 		switch {
-		case bytes.EqualFold(name, []byte("no-store")):
+		case h1.EqualFold(name, "no-store"):
 			d.NoStore = true
-		case bytes.EqualFold(name, []byte("no-cache")):
+		case h1.EqualFold(name, "no-cache"):
 			d.NoCache = true
-		case bytes.EqualFold(name, []byte("max-age")):
+		case h1.EqualFold(name, "max-age"):
 			d.NoCache = d.NoCache || len(arg) > 0 && len(bytes.Trim(arg, "0")) == 0
 		}
 		value = value[min(end+1, len(value)):]

@@ -23,8 +23,8 @@
 //
 // What else changes an answer is fed by the request path, as a [Part] each: the
 // models and the extra_body of the pools ([Fingerprint]), what the policy edited,
-// the thinking profile, header fields that engines look at. An empty part takes
-// no part, so that a key does not change when a new part is invented.
+// the thinking profile, header fields that engines look at ([Varies]). An empty
+// part takes no part, so that a key does not change when a new part is invented.
 //
 // # Members that take no part
 //

@@ -73,6 +73,19 @@ func TestStorable(t *testing.T) {
 	f(false, 200, "vary: *")
 }
 
+func TestVaries(t *testing.T) {
+	f := func(want bool, names ...string) {
+		t.Helper()
+		for _, name := range names {
+			if got := Varies([]byte(name)); got != want {
+				t.Errorf("%s: unexpected Varies; got %v; want %v", name, got, want)
+			}
+		}
+	}
+	f(true, "anthropic-version", "Anthropic-Beta", "OPENAI-BETA")
+	f(false, "", "accept", "authorization", "x-request-id", "openai-bets", "anthropic-versions", "cookie", "user-agent")
+}
+
 func TestCapture_WholeAnswer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := New(NewMemory(1<<20, new(Stats)), new(Stats))

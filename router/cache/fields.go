@@ -64,19 +64,38 @@ func Storable(status int, fields []h1.Field) bool {
 	}
 	for _, f := range fields {
 		switch {
-		case bytes.EqualFold(f.Name, []byte("Content-Encoding")):
-			if len(f.Value) > 0 && !bytes.EqualFold(f.Value, []byte("identity")) {
+		case h1.EqualFold(f.Name, "content-encoding"):
+			if len(f.Value) > 0 && !h1.EqualFold(f.Value, "identity") {
 				return false
 			}
-		case bytes.EqualFold(f.Name, []byte("Cache-Control")):
+		case h1.EqualFold(f.Name, "cache-control"):
 			if ParseDirectives(f.Value).NoStore {
 				return false
 			}
-		case bytes.EqualFold(f.Name, []byte("Vary")):
+		case h1.EqualFold(f.Name, "vary"):
 			if bytes.IndexByte(f.Value, '*') >= 0 {
 				return false
 			}
 		}
 	}
 	return true
+}
+
+// Varies reports whether engines answer differently to different values of the
+// request header field of that name, so that it should be fed as a PartField.
+// Accept is none of them: the APIs have the format in the body.
+//
+// NOTE: credentials are none either. A hit asks no engine whether the client may:
+// where engines check that, and not the router, a credential has to be fed, too, or
+// the namespace has to be the tenant's.
+func Varies(name []byte) bool {
+	switch len(name) {
+	case len("openai-beta"):
+		return h1.EqualFold(name, "openai-beta")
+	case len("anthropic-beta"):
+		return h1.EqualFold(name, "anthropic-beta")
+	case len("anthropic-version"):
+		return h1.EqualFold(name, "anthropic-version")
+	}
+	return false
 }

@@ -64,6 +64,9 @@ func (f *flights) init() {
 
 // Join enters a request with the key k and reports whether it leads.
 func (c *Cache) Join(k *Key, s *Seat) (leads bool) {
+	if s.leads {
+		panic("BUG: a Seat that leads joins again without having landed")
+	}
 	f := &c.flights.shards[binary.LittleEndian.Uint32(k[:])%numFlights]
 	s.flight, s.key, s.stats = f, *k, c.stats
 	f.mu.Lock()
