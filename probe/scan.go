@@ -160,6 +160,10 @@ func (s *scanner) wantedValue(i int, m *Member) (int, Fault) {
 		switch s.src[i] {
 		case '{':
 			m.Kind = KindObject
+			if end := s.usageOption(i, m.Field); end != 0 { // Fast path
+				m.Val = Span{uint32(i), uint32(end)}
+				return end, FaultNone
+			}
 			end, f := s.innerObject(i, 2, m.Field)
 			m.Val = Span{uint32(i), uint32(end)}
 			return end, f
@@ -177,6 +181,24 @@ func (s *scanner) wantedValue(i int, m *Member) (int, Fault) {
 		s.dst.OddSampling = true
 	}
 	return end, f
+}
+
+// usageOption is innerObject for the one that nearly all clients of streams send. It
+// returns 0 for any other.
+func (s *scanner) usageOption(i int, of Field) int {
+	const option = `{"include_usage":true}`
+	src, dst := s.src, s.dst
+	if len(src)-i < len(option) || string(src[i:i+len(option)]) != option || s.wants(FieldIncludeUsage) ||
+		len(dst.Inner) >= MaxInner || len(dst.Objects) >= MaxObjects {
+		return 0
+	}
+	start, end, first := uint32(i), uint32(i+len(option)), uint32(len(dst.Inner))
+	dst.Inner = append(dst.Inner, Member{
+		Key: Span{start + 1, end - uint32(len(`:true}`))}, Val: Span{end - uint32(len(`true}`)), end - 1},
+		Field: FieldIncludeUsage, Kind: KindTrue,
+	})
+	dst.Objects = append(dst.Objects, Object{Span: Span{start, end}, First: first, Last: first + 1, Of: of})
+	return int(end)
 }
 
 // innerList reads the elements of a list of sampling_params and its closing
