@@ -28,7 +28,8 @@ const (
 	PartSalt
 	// PartSampling is the snapshot of the sampling intent.
 	PartSampling
-	// PartPolicy is what the policy does to the body: its edits, or a digest.
+	// PartPolicy is what the policy does to the body: its edits, or a digest. The
+	// model that stands for an alias is one of them: the body has the alias.
 	PartPolicy
 	// PartThinking is the thinking profile that was asked for by header.
 	PartThinking
