@@ -171,6 +171,36 @@ func (p *Plan) find(c chain, f probe.Field, key string) uint32 {
 	return 0
 }
 
+// drop takes back what was injected into obj under the given key, if anything.
+// See injected for f.
+func (p *Plan) drop(obj int, f probe.Field, key string) {
+	if len(p.inserts) == 0 {
+		return
+	}
+	c := p.chain(obj)
+	i := p.find(*c, f, key)
+	if i == 0 {
+		return
+	}
+	p.built = false
+	next := p.inserts[i-1].next
+	if c.first == i {
+		c.first = next
+		if next == 0 {
+			c.last = 0
+		}
+		return
+	}
+	before := c.first
+	for p.inserts[before-1].next != i {
+		before = p.inserts[before-1].next
+	}
+	p.inserts[before-1].next = next
+	if next == 0 {
+		c.last = before
+	}
+}
+
 func (p *Plan) chain(obj int) *chain {
 	switch obj {
 	case Top:

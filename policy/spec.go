@@ -203,9 +203,10 @@ func typeOf(value any) string {
 }
 
 // printed shows value as a config would, shortened to what fits in a line.
-func printed(value any) string {
+func printed(value any) string { return clipped(printedWhole(value)) }
+
+func clipped(s string) string {
 	const limit = 80
-	s := printedWhole(value)
 	if len(s) <= limit {
 		return s
 	}
