@@ -268,7 +268,7 @@ func proseBlocks(src []byte, i int) (next int, more bool) {
 		if !bad.Or(other).IsZero() {
 			return i, !bad.IsZero()
 		}
-		if i&plainEvery == 0 {
+		if i&plainEvery == 0 && b[blockSize-1] != '\\' {
 			i = plainBlocks(src, i+blockSize) - blockSize
 		}
 	}

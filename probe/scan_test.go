@@ -1,6 +1,7 @@
 package probe
 
 import (
+	"slices"
 	"strings"
 	"testing"
 )
@@ -366,4 +367,38 @@ func TestFieldNames(t *testing.T) {
 			t.Errorf("unexpected empty text of fault %d", f)
 		}
 	}
+}
+
+// TestUsageOption compares the short way through the usual stream_options with the
+// long one.
+func TestUsageOption(t *testing.T) {
+	f := func(object string, numbers FieldSet, inner, objects int, short bool) {
+		t.Helper()
+		src := []byte(`{"stream_options":` + object + `}`)
+		const at = len(`{"stream_options":`)
+		got := Body{Inner: make([]Member, inner), Objects: make([]Object, objects)}
+		want := Body{Inner: make([]Member, inner), Objects: make([]Object, objects)}
+		s := scanner{src: src, dst: &got, tmp: &got.tmp, numbers: numbers}
+		end := s.usageOption(at, FieldStreamOptions)
+		if short != (end != 0) {
+			t.Fatalf("unexpected end of %s; got %d", object, end)
+		}
+		s.dst, s.tmp = &want, &want.tmp
+		wantEnd, fault := s.innerObject(at, 2, FieldStreamOptions)
+		if !short {
+			return
+		}
+		if end != wantEnd || fault != FaultNone || !slices.Equal(got.Objects, want.Objects) || !slices.Equal(got.Inner, want.Inner) {
+			t.Errorf("unexpected result of %s; got %d %+v; want %d %v %+v", object, end, got, wantEnd, fault, want)
+		}
+	}
+	const option = `{"include_usage":true}`
+	f(option, sampling, 0, 0, true)
+	f(option, sampling, MaxInner-1, MaxObjects-1, true)
+	f(option, allNumbers, 0, 0, false)
+	f(option, sampling, MaxInner, 0, false)
+	f(option, sampling, 0, MaxObjects, false)
+	f(`{"include_usage":true ,"a":1}`, sampling, 0, 0, false)
+	f(`{"include_usage":false}`, sampling, 0, 0, false)
+	f(`{"include_usage":tru`, sampling, 0, 0, false)
 }

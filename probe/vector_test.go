@@ -3,6 +3,7 @@ package probe
 import (
 	"bytes"
 	"math/rand"
+	"strings"
 	"testing"
 )
 
@@ -82,6 +83,31 @@ func TestLongStrings(t *testing.T) {
 				}
 			}
 			checkPaths(t, src, rnd.Intn(64), &fast, &slow)
+		}
+	})
+}
+
+// TestLongStringsBytes reads plain strings of many blocks with one odd thing at each
+// place, on every path.
+func TestLongStringsBytes(t *testing.T) {
+	var fast, slow scratch
+	onEachPath(func() {
+		for _, odd := range []string{`\0`, `\n`, `\"`, `\\`, `\\"`, `\\\"`, `\u12`, `\u00e9`, `\\u12`, "é", "\xff", "\n", `"`} {
+			for at := range 40 * blockSize {
+				if at > 3*blockSize && at%blockSize > 4 && at%blockSize < blockSize-4 {
+					continue
+				}
+				src := []byte(`000["` + strings.Repeat("0", 40*blockSize) + `"]`)
+				copy(src[len(`000["`)+at:], odd)
+				end, f := skipString(src, len(`000["`))
+				if wantEnd, want := portableString(src, len(`000["`)); end != wantEnd || f != want {
+					t.Fatalf("unexpected end of a string with %q at %d; got %d %v; want %d %v", odd, at, end, f, wantEnd, want)
+				}
+				end, f = skipNested(src, len(`000`), 1, &fast)
+				if wantEnd, want := portableNested(src, len(`000`), 1, &slow); end != wantEnd || f != want {
+					t.Fatalf("unexpected end of a list with %q at %d; got %d %v; want %d %v", odd, at, end, f, wantEnd, want)
+				}
+			}
 		}
 	})
 }
