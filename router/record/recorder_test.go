@@ -199,6 +199,9 @@ func TestRecorder_Down(t *testing.T) {
 		time.Sleep(10 * time.Minute)
 		synctest.Wait()
 		checkStats(t, r, Stats{DroppedQueueFull: 2, Queued: 8})
+		if len(r.kick) != 1 {
+			t.Error("rows wake the writer while the store is down")
+		}
 		for i := 1; i < len(f.opened); i++ {
 			longest := min(minBackoff<<(i-1), maxBackoff)
 			if d := f.opened[i].Sub(f.opened[i-1]); d < longest/2 || d > longest+20*time.Millisecond {
@@ -347,6 +350,15 @@ func TestRecorder_AddWhileClosing(t *testing.T) {
 			t.Fatalf("%d of %d rows are counted: %+v", sum, adders*each, s)
 		}
 	}
+}
+
+// An Add that was overtaken by Close counts its row, too.
+func TestRecorder_AddOvertaken(t *testing.T) {
+	r := mustStart(t, Options{}, new(fakeStore))
+	closeRecorder(t, r)
+	r.closed.Store(false) // as Add saw it
+	add(r, "late")
+	checkStats(t, r, Stats{DroppedClosed: 1})
 }
 
 func TestRecorder_Prune(t *testing.T) {

@@ -58,28 +58,37 @@ func TestSQLite_ComesLater(t *testing.T) {
 	}, os.Remove)
 }
 
-// A file that is deleted or exchanged under the writer does not swallow rows.
+// A file that is moved or exchanged under the writer does not swallow rows.
 func TestSQLite_FileMoved(t *testing.T) {
-	db := sqliteDB(t)
-	r := db.open(t, Options{Flush: 5 * time.Millisecond, Required: true})
-	add(r, "a")
-	eventually(t, "a row", func() bool { return r.Stats().Written == 1 })
-	moved := db.dsn + ".old"
-	for _, suffix := range []string{"", "-wal", "-shm"} {
-		if err := os.Rename(db.dsn+suffix, moved+suffix); err != nil {
-			t.Fatal(err)
-		}
+	f := func(name string, then func(path string) error) {
+		t.Run(name, func(t *testing.T) {
+			db := sqliteDB(t)
+			r := db.open(t, Options{Flush: 5 * time.Millisecond, Required: true})
+			add(r, "a")
+			eventually(t, "a row", func() bool { return r.Stats().Written == 1 })
+			moved := db.dsn + ".old"
+			for _, suffix := range []string{"", "-wal", "-shm"} {
+				if err := os.Rename(db.dsn+suffix, moved+suffix); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if err := then(db.dsn); err != nil {
+				t.Fatal(err)
+			}
+			add(r, "b")
+			eventually(t, "a row in a new file", func() bool { return r.Stats().Written == 2 })
+			closeRecorder(t, r)
+			if ids := db.ids(t); !slices.Equal(ids, []string{"b"}) {
+				t.Errorf("unexpected rows %v", ids)
+			}
+			old := &testDB{store: SQLite, dsn: moved}
+			if ids := old.ids(t); !slices.Equal(ids, []string{"a"}) {
+				t.Errorf("unexpected rows of the old file %v", ids)
+			}
+		})
 	}
-	add(r, "b")
-	eventually(t, "a row in a new file", func() bool { return r.Stats().Written == 2 })
-	closeRecorder(t, r)
-	if ids := db.ids(t); !slices.Equal(ids, []string{"b"}) {
-		t.Errorf("unexpected rows %v", ids)
-	}
-	old := &testDB{store: SQLite, dsn: moved}
-	if ids := old.ids(t); !slices.Equal(ids, []string{"a"}) {
-		t.Errorf("unexpected rows of the old file %v", ids)
-	}
+	f("moved", func(string) error { return nil })
+	f("exchanged", func(path string) error { return os.WriteFile(path, nil, 0o600) })
 }
 
 // Only the user and the group of the router may read what it records.

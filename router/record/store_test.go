@@ -59,6 +59,11 @@ func (db *testDB) open(t testing.TB, o Options) *Recorder {
 	if err != nil {
 		t.Fatal(err)
 	}
+	t.Cleanup(func() { // where the test has failed before it did so
+		ctx, cancel := context.WithCancel(context.Background())
+		cancel()
+		_ = r.Close(ctx)
+	})
 	return r
 }
 
