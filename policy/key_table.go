@@ -10,8 +10,8 @@ import (
 // of a config or of an API. It is immutable once it is built and safe for
 // concurrent use. The zero value holds no keys.
 type keyTable struct {
-	slots []keySlot // a power of two of them, at most a quarter taken
-	limit int       // the length of the longest key
+	slots   []keySlot // a power of two of them, at most a quarter taken
+	lengths uint64    // the lengths of the keys, a bit each, modulo 64
 }
 
 type keySlot struct {
@@ -37,14 +37,14 @@ func newKeyTable(keys []string) keyTable {
 		if slot.value == 0 {
 			*slot = keySlot{key, i + 1}
 		}
-		t.limit = max(t.limit, len(key))
+		t.lengths |= 1 << (len(key) & 63)
 	}
 	return t
 }
 
 // find returns the value of key, or -1.
 func (t *keyTable) find(key []byte) int {
-	if len(key) > t.limit || len(t.slots) == 0 {
+	if t.lengths>>(len(key)&63)&1 == 0 { // Fast path
 		return -1
 	}
 	return t.slot(key).value - 1

@@ -59,7 +59,7 @@ type paramsJudge struct {
 func (j *paramsJudge) samplingParams() {
 	b, p := j.plan.body, j.plan
 	m := b.Last(probe.FieldSamplingParams)
-	if m == nil || p.Removed(m) || p.Replacement(m) != nil {
+	if m == nil || j.blockedField[probe.FieldSamplingParams] != 0 || p.Removed(m) || p.Replacement(m) != nil {
 		return
 	}
 	if b.OddSampling {
@@ -149,7 +149,10 @@ func (j *paramsJudge) hold(f probe.Field, val []byte, kind probe.Kind, at int) {
 		return
 	}
 	bound := j.caps[f]
-	n, ok, _ := probe.ReadWhole(val, kind)
+	n, ok := plainWhole(val)
+	if !ok {
+		n, ok, _ = probe.ReadWhole(val, kind)
+	}
 	switch {
 	case !ok || n < 1:
 		num, state := probe.ReadNumber(val, kind)
@@ -160,6 +163,21 @@ func (j *paramsJudge) hold(f probe.Field, val []byte, kind probe.Kind, at int) {
 			j.plan.mark(at, j.capLits[f])
 		}
 	}
+}
+
+// plainWhole reads a whole number of a few digits, as most limits are, and
+// reports false for any other value.
+func plainWhole(val []byte) (n int64, ok bool) {
+	if len(val) > 9 {
+		return 0, false
+	}
+	for _, c := range val {
+		if c-'0' > 9 {
+			return 0, false
+		}
+		n = n*10 + int64(c-'0')
+	}
+	return n, true
 }
 
 func (j *paramsJudge) remove(at int) {
