@@ -91,8 +91,9 @@ type Pool struct {
 	// letters, digits, dot, dash and underscore, at most 64 of them.
 	Name string `koanf:"name"`
 	// Models are the names that requests ask for and that the workers know. A
-	// model belongs to one pool. One pool may have none: it serves every model
-	// that no other pool lists.
+	// model of several pools leads to the first one, and to the others where a
+	// decision says so. One pool may have none: it serves every model that no
+	// other pool lists.
 	Models []string `koanf:"models"`
 	// Aliases maps further names to one of Models; the worker gets the latter.
 	Aliases map[string]string `koanf:"aliases"`

@@ -32,7 +32,7 @@ func TestFaultsRouting(t *testing.T) {
 		{`routing: {decisions: [{name: x, pool: b, model: any}]}`, ""},
 		{`routing: {decisions: [{name: x, rules: {operator: ANDD, conditions: [{type: stream, value: true}]}}]}`, `a.yaml:6:51: routing.decisions[0].rules.operator: must be one of AND, OR, NOT, got "ANDD"; did you mean AND?`},
 		{`routing: {decisions: [{name: x, rules: {type: modl, name: m}}]}`, `a.yaml:6:47: routing.decisions[0].rules.type: must be one of model, surface, path, header, tenant, stream, context, body, got "modl"; did you mean model?`},
-		{`routing: {decisions: [{name: x, rules: {type: context, min_tokens: 32Q}}]}`, `a.yaml:6:68: routing.decisions[0].rules.min_tokens: must be a number of tokens such as 4096, 32K or 1M, got "32Q"`},
+		{`routing: {decisions: [{name: x, rules: {type: context, min_tokens: 32Q}}]}`, `a.yaml:6:68: routing.decisions[0].rules.min_tokens: must be a number of tokens such as 4096, 32K or 1.5M, got "32Q"`},
 		{
 			`routing: {decisions: [{name: x, rules: {type: header, name: h, regex: "("}}]}`,
 			"a.yaml:6:71: routing.decisions[0].rules.regex: \"(\" cannot be compiled: error parsing regexp: missing closing ): `(`",
@@ -60,6 +60,18 @@ func TestFaultsRouting(t *testing.T) {
 		cases[i].text = poolPair + cases[i].text
 	}
 	testFaults(t, "a.yaml", cases)
+}
+
+// A model of a second pool needs a decision that leads there.
+func TestModelOfTwoPools(t *testing.T) {
+	pools := `pools: [{name: a, models: [m, m], workers: [{url: "http://10.0.0.1:80"}]}, {name: b, models: [m, n, n], workers: [{url: "http://10.0.0.2:80"}]}]` + "\n"
+	testFaults(t, "a.yaml", []faultCase{
+		{pools, "a.yaml:1:31: pools[0].models[1]: \"m\" is served by pools[0].models[0] already\n" +
+			"a.yaml:1:95: pools[1].models[0]: \"m\" is served by pools[0].models[0] already\n" +
+			"a.yaml:1:101: pools[1].models[2]: \"n\" is served by pools[1].models[1] already"},
+		{pools + `routing: {decisions: [{name: x, pool: a, fallback: [b]}]}`, "a.yaml:1:31: pools[0].models[1]: \"m\" is served by pools[0].models[0] already\n" +
+			"a.yaml:1:101: pools[1].models[2]: \"n\" is served by pools[1].models[1] already"},
+	})
 }
 
 // The most specific contract holds, and a narrow one only narrows.

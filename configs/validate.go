@@ -20,9 +20,10 @@ func (c *Config) Validate() error { return c.faults().err() }
 func (c *Config) faults() Faults {
 	v := validator{origins: c.origins}
 	v.server(&c.Server)
-	v.pools(c.Pools)
+	v.pools(c)
 	v.contracts(c)
 	v.routing(c)
+	v.layers(c)
 	v.stores(c)
 	v.sim(&c.Sim)
 	v.oneOf("log.level", c.Log.Level, "debug", "info", "warn", "error")
@@ -160,7 +161,8 @@ func (v *validator) sim(s *Sim) {
 	v.within("sim.words", s.Words, 1, 1<<20)
 }
 
-func (v *validator) pools(pools []Pool) {
+func (v *validator) pools(c *Config) {
+	pools, named := c.Pools, c.namedPools()
 	names := make(map[string]string, len(pools)) // name: path
 	served := make(map[string]string)            // model or alias: path
 	catchAll := ""
@@ -176,7 +178,7 @@ func (v *validator) pools(pools []Pool) {
 		v.oneOf(path+".engine", p.Engine, "sglang", "vllm", "openai")
 		v.oneOf(path+".balance", p.Balance, "least_requests", "round_robin", "random", "power_of_two", "consistent_hash", "prefix_aware")
 		v.oneOf(path+".protocol", p.Protocol, "auto", "http1", "h2c")
-		v.models(p, path, served)
+		v.models(p, path, served, named[p.Name])
 		if len(p.Models) == 0 && catchAll != "" {
 			v.fail(path+".models", "must be set: only one pool may serve what no other lists, and that is %s", catchAll)
 		} else if len(p.Models) == 0 {
@@ -255,14 +257,35 @@ func poolNameFault(name string) string {
 	return ""
 }
 
+// namedPools returns the names of the pools that decisions lead to.
+func (c *Config) namedPools() map[string]bool {
+	named := map[string]bool{}
+	for i := range c.Routing.Decisions {
+		d := &c.Routing.Decisions[i]
+		named[d.Pool] = true
+		for _, s := range d.Pools {
+			named[s.Name] = true
+		}
+		for _, name := range d.Fallback {
+			named[name] = true
+		}
+	}
+	return named
+}
+
 // models checks the names that lead to a pool; served holds those of the pools
-// before. A name of two pools would have to be decided, and nothing decides.
-func (v *validator) models(p *Pool, path string, served map[string]string) {
+// before. A name of two pools leads to the first one. It may be given to another
+// one only where a decision leads to that (named): otherwise nothing does.
+func (v *validator) models(p *Pool, path string, served map[string]string, named bool) {
+	own := map[string]bool{}
 	serve := func(name, at string) {
-		if first, ok := served[name]; ok {
+		if first, ok := served[name]; ok && (own[name] || !named) {
 			v.fail(at, "%s is served by %s already", quote(name), first)
 			return
+		} else if ok {
+			return
 		}
+		own[name] = true
 		served[name] = at
 	}
 	for i, model := range p.Models {

@@ -3,11 +3,12 @@ package configs
 import (
 	"bytes"
 	"encoding/json"
-	"errors"
 	"math"
 	"reflect"
 	"strconv"
 	"strings"
+
+	"sluice/policy"
 )
 
 // Object is a JSON object as text, its members in the order in which the
@@ -55,22 +56,6 @@ type ObjectMember struct {
 // Tokens is a number of tokens. It is written as a plain number, in thousands
 // (32K) or in millions (1M).
 type Tokens int
-
-// ParseTokens reads a number of tokens. The error says what is allowed.
-func ParseTokens(s string) (Tokens, error) {
-	unit, digits := 1, s
-	switch {
-	case strings.HasSuffix(s, "K"), strings.HasSuffix(s, "k"):
-		unit, digits = 1000, s[:len(s)-1]
-	case strings.HasSuffix(s, "M"), strings.HasSuffix(s, "m"):
-		unit, digits = 1_000_000, s[:len(s)-1]
-	}
-	n, err := strconv.ParseUint(digits, 10, 63)
-	if err != nil || n > uint64(math.MaxInt/unit) {
-		return 0, errors.New("must be a number of tokens such as 4096, 32K or 1M, got " + quote(s))
-	}
-	return Tokens(int(n) * unit), nil
-}
 
 // TokenLimit is an output limit, at least 1, or AutoTokens.
 type TokenLimit int
@@ -187,16 +172,15 @@ func (r *reader) tokens(n *node, path string) (any, bool) {
 	switch v := n.value.(type) {
 	case int:
 		text = strconv.Itoa(v)
-	case string:
-	default:
-		return r.fail(n, path, "must be a number of tokens such as 4096, 32K or 1M, got "+n.describe())
+	case float64:
+		text = ""
 	}
-	t, err := ParseTokens(text)
+	t, err := policy.ParseTokens(text)
 	if err != nil {
-		return r.fail(n, path, err.Error())
+		return r.fail(n, path, "must be a number of tokens such as 4096, 32K or 1.5M, got "+n.describe())
 	}
 	r.set(n, path)
-	return t, true
+	return Tokens(t), true
 }
 
 // limit reads an output limit.

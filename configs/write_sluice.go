@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"sluice/configs/dsl"
+	"sluice/policy"
 )
 
 // writeSluice returns root as a .sluice file: decisions as ROUTE, items with
@@ -252,7 +253,7 @@ func broken(v *dsl.Value) *dsl.Value {
 func measure(s string) bool {
 	_, noDuration := parseDuration(s)
 	_, noSize := ParseBytes(s)
-	_, noTokens := ParseTokens(s)
+	_, noTokens := policy.ParseTokens(s)
 	return noDuration == nil || noSize == nil || noTokens == nil
 }
 

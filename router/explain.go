@@ -45,6 +45,8 @@ type Explanation struct {
 	Edits []ExplainedEdit `json:"edits"`
 	// Observed are what rules that observe would have refused or changed.
 	Observed []string `json:"observed,omitempty"`
+	// Warning is the value of the header x-sluice-warning of the answer.
+	Warning string `json:"warning,omitempty"`
 	// Refusal is the answer that the client gets, nil for that of a worker.
 	Refusal *ExplainedRefusal `json:"refusal,omitempty"`
 	// Splices are the same changes as edits of bytes, in body order.
@@ -129,7 +131,7 @@ func (x *explainer) rule(who asker) *refusal {
 	if x.route.index > 0 {
 		x.Rules = x.rules.matcher.Trace(&x.facts, x.route.index-1)
 	}
-	if refused := x.choose(x.rules, &x.in, who); refused != nil {
+	if refused := x.choose(x.rules, &x.in); refused != nil {
 		return refused
 	}
 	x.Pool = x.dest.name
@@ -152,6 +154,7 @@ func (x *explainer) rule(who asker) *refusal {
 	}
 	refused := x.edit(&x.in)
 	x.observe()
+	x.Warning = x.warning()
 	if refused != nil {
 		return refused
 	}

@@ -20,6 +20,7 @@ var (
 	nameForwardedHost  = []byte("X-Forwarded-Host")
 	nameForwardedProto = []byte("X-Forwarded-Proto")
 	nameRequestID      = []byte("X-Request-Id")
+	nameThinking       = []byte("X-Sluice-Thinking")
 	protoHTTP          = []byte("http")
 )
 
@@ -72,6 +73,8 @@ func (q *request) workerFields() {
 		case h1.HopByHop(name), len(q.connection) > 0 && h1.ConnectionNames(q.connection, name):
 			continue
 		case bytes.EqualFold(name, nameRequestID), bytes.EqualFold(name, []byte("Expect")):
+			continue
+		case bytes.EqualFold(name, nameThinking):
 			continue
 		case q.decoded && bytes.EqualFold(name, []byte("Content-Encoding")):
 			continue
@@ -133,7 +136,14 @@ func (q *request) clientFields(fields []h1.Field) {
 		}
 	}
 	h.AddBytesKV(nameRequestID, q.id)
+	if w := q.warning(); w != "" {
+		h.Set(headerWarning, w)
+		q.pool.unthought.Inc()
+	}
 }
+
+// headerWarning tells a client what of its request has no effect.
+const headerWarning = "x-sluice-warning"
 
 // eventStream reports whether fields announce server-sent events that can be
 // read. Those under a content coding pass like any other body.

@@ -175,6 +175,12 @@ func (m *metricSet) fallbacks(pool string) *metrics.Counter {
 	return m.set.GetOrCreateCounter(fmt.Sprintf("sluice_fallbacks_total{pool=%q}", pool))
 }
 
+// unthought returns the counter of requests that were told that their ask for
+// thinking has no effect.
+func (m *metricSet) unthought(pool string) *metrics.Counter {
+	return m.set.GetOrCreateCounter(fmt.Sprintf("sluice_thinking_without_effect_total{pool=%q}", pool))
+}
+
 // response returns the counter of answers with the given status.
 func (s *series) response(status int) *metrics.Counter {
 	if status < 0 || status >= len(s.codes) {

@@ -30,6 +30,9 @@ func (s *snapshot) listModels(cfg *configs.Config, now time.Time) {
 	list := modelList{Object: "list", Data: []modelObject{}}
 	s.listOnes = map[string][]byte{}
 	add := func(id, root string) {
+		if s.listOnes[id] != nil { // of an earlier pool, which requests go to
+			return
+		}
 		m := modelObject{ID: id, Object: "model", Created: now.Unix(), OwnedBy: "sluice", Root: root}
 		list.Data = append(list.Data, m)
 		s.listOnes[id] = marshal(m)

@@ -127,9 +127,8 @@ func (q *request) read() bool {
 // rule finds the decision and the pool for the request and settles what is sent.
 func (q *request) rule() bool {
 	rules := q.snap.rules
-	who := rules.asker(&q.ctx.Request.Header)
-	q.decide(rules, &q.intake, who)
-	if refused := q.choose(rules, &q.intake, who); refused != nil {
+	q.decide(rules, &q.intake, rules.asker(&q.ctx.Request.Header))
+	if refused := q.choose(rules, &q.intake); refused != nil {
 		return q.passed(refused)
 	}
 	q.enter()

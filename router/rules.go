@@ -35,6 +35,8 @@ type destination struct {
 	engine   policy.Engine
 	targets  map[string]*target // by model and by alias
 	unlisted *target            // of any other model
+	extra    *policy.Layer      // nil: none
+	thinking *policy.Thinking   // nil: none
 }
 
 // modelName is the name of a model and the member of a body that says it.
@@ -77,6 +79,7 @@ type route struct {
 	fallback     []*destination
 	rewrite      *modelName     // in place of the client's model, nil: none
 	params       *policy.Params // nil: none
+	force        *policy.Layer  // nil: none
 	exact        bool           // no estimate stands for counted tokens
 	// governed says that the decision has a contract; contract is that one, or
 	// narrowed holds one for each target that it narrows the contract of.
@@ -122,6 +125,12 @@ func (r *Rules) addDestination(cfg *configs.Config, pc *configs.Pool) (err error
 	if d.engine, err = policy.ParseEngine(pc.Engine); err != nil {
 		return err
 	}
+	if d.extra, err = pc.ExtraLayer(); err != nil {
+		return err
+	}
+	if d.thinking, err = pc.ThinkingProfile(); err != nil {
+		return err
+	}
 	if d.unlisted, err = r.newTarget(cfg, pc, ""); err != nil {
 		return err
 	}
@@ -135,7 +144,9 @@ func (r *Rules) addDestination(cfg *configs.Config, pc *configs.Pool) (err error
 	}
 	r.destinations = append(r.destinations, d)
 	for name := range d.targets {
-		r.models[name] = d
+		if r.models[name] == nil { // the first pool has it
+			r.models[name] = d
+		}
 	}
 	if len(pc.Models) == 0 && r.catchAll == nil {
 		r.anyModel, r.catchAll = d, d
@@ -190,6 +201,9 @@ func (r *Rules) addRoute(cfg *configs.Config, d *configs.Decision) (err error) {
 		if rt.rewrite, err = newModelName(d.Model); err != nil {
 			return err
 		}
+	}
+	if rt.force, err = d.ForceLayer(); err != nil {
+		return err
 	}
 	for i := range d.Plugins {
 		if p := &d.Plugins[i]; p.Type == configs.RequestParams {

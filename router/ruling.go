@@ -15,6 +15,7 @@ import (
 // choose and edit, each of which may refuse the request; edit is run again for
 // each pool that the request is sent to.
 type ruling struct {
+	who   asker
 	facts policy.Facts
 	route *route
 	// asked is the model that the engine is asked for: the decision's, or the client's.
@@ -26,6 +27,9 @@ type ruling struct {
 	params   policy.ParamsVerdict
 	contract policy.Verdict
 	segments [][]byte // of the body that is sent
+	// unthought is what the client asked of the model's thinking and what the
+	// pool has no way to do.
+	unthought policy.ThinkingAsk
 
 	// edited, if there is one, is called with the name of each rule that has
 	// had its say on the plan: for explain.
@@ -43,12 +47,16 @@ type asker struct {
 	header  policy.Header
 	tenant  []byte
 	session []byte
+	think   []byte // of the header x-sluice-thinking
 }
+
+// headerThinking is how a client asks a model to think, or not to: on or off.
+const headerThinking = "x-sluice-thinking"
 
 // asker returns what the rules may ask of a request beside its body. It refers to
 // the memory of h.
 func (r *Rules) asker(h *fasthttp.RequestHeader) asker {
-	who := asker{header: h, session: session(h)}
+	who := asker{header: h, session: session(h), think: h.Peek(headerThinking)}
 	if r.tenantHeader != "" {
 		who.tenant = h.Peek(r.tenantHeader)
 	}
@@ -57,6 +65,7 @@ func (r *Rules) asker(h *fasthttp.RequestHeader) asker {
 
 // decide finds the decision that takes the request.
 func (g *ruling) decide(r *Rules, in *intake, who asker) {
+	g.who = who
 	g.facts = policy.Facts{
 		Surface: in.endpoint.surface,
 		Path:    in.path,
@@ -80,11 +89,11 @@ func (g *ruling) decide(r *Rules, in *intake, who asker) {
 }
 
 // choose finds the pool that the request goes to.
-func (g *ruling) choose(r *Rules, in *intake, who asker) *refusal {
+func (g *ruling) choose(r *Rules, in *intake) *refusal {
 	rt := g.route
 	switch {
 	case rt.shares != nil && rt.sticky:
-		g.to(rt.destinations[rt.shares.Pick(policy.RequestHash(who.session, in.body))])
+		g.to(rt.destinations[rt.shares.Pick(policy.RequestHash(g.who.session, in.body))])
 	case rt.shares != nil:
 		g.to(rt.destinations[rt.shares.Pick(rand.Uint64())])
 	case len(rt.destinations) == 1:
@@ -117,13 +126,50 @@ func (g *ruling) edit(in *intake) *refusal {
 		return nil
 	}
 	g.plan.Reset(&in.scan)
+	ask, refused := g.thinkingAsk(in)
+	if refused != nil {
+		return refused
+	}
 	if refused := g.govern(in); refused != nil {
 		return refused
 	}
+	surface := in.endpoint.surface
+	g.route.force.Apply(in.body, &in.scan, surface, &g.plan)
+	g.done("force")
 	g.rename(in)
 	g.done("model")
+	g.dest.extra.Apply(in.body, &in.scan, surface, &g.plan)
+	g.done("extra_body")
+	written := g.dest.thinking.Layer(ask).Apply(in.body, &in.scan, surface, &g.plan)
+	g.done("thinking")
+	g.unthought = policy.ThinkingUnasked
+	if written == 0 && surface.Generative() {
+		g.unthought = ask
+	}
 	g.splice(in)
 	return nil
+}
+
+// thinkingAsk returns whether the client wants the model to think. Its header
+// wins over the member enable_thinking, which is for the router alone where the
+// pool has a profile.
+func (g *ruling) thinkingAsk(in *intake) (policy.ThinkingAsk, *refusal) {
+	ask, ok := policy.ParseThinking(g.who.think)
+	if !ok {
+		return ask, badRequest("invalid request: "+headerThinking+" must be on or off", "")
+	}
+	if g.dest.thinking == nil {
+		return ask, nil
+	}
+	own, ok := policy.TakeThinking(in.body, &in.scan, in.endpoint.surface, &g.plan)
+	g.done("thinking")
+	if !ok {
+		return ask, badRequest("invalid request: \"enable_thinking\" must be true or false", "enable_thinking")
+	}
+	if ask == policy.ThinkingUnasked {
+		ask = own
+	}
+	return ask, nil
 }
 
 // splice makes the segments of the body as the plan wants it.
@@ -200,4 +246,13 @@ func (g *ruling) editForm(in *intake) {
 		return
 	}
 	g.segments = append(g.segments, in.body[:in.formModel.Start], name.name, in.body[in.formModel.End:])
+}
+
+// warning returns what the answer tells the client in the header
+// x-sluice-warning, or nothing.
+func (g *ruling) warning() string {
+	if g.unthought == policy.ThinkingUnasked {
+		return ""
+	}
+	return "thinking=" + g.unthought.String() + " has no effect on pool \"" + g.dest.name + "\""
 }

@@ -45,6 +45,7 @@ type pool struct {
 	spec      upstream.PoolSpec
 	series    [probe.NumSurfaces]*series
 	queueWait *metrics.PrometheusHistogram
+	unthought *metrics.Counter // that asked of thinking what the pool cannot do
 	fallbacks *metrics.Counter // requests that came from another pool
 	discovery *discovery       // nil where all workers are configured
 	aborts    bool             // its workers can be told to stop a request
@@ -127,7 +128,7 @@ func (s *snapshot) addPools(cfg *configs.Config, m *metricSet, old *snapshot) (e
 }
 
 func newPool(spec upstream.PoolSpec, m *metricSet) *pool {
-	p := &pool{spec: spec, queueWait: m.queueWait(spec.Name), fallbacks: m.fallbacks(spec.Name), aborts: spec.AbortPath != ""}
+	p := &pool{spec: spec, queueWait: m.queueWait(spec.Name), fallbacks: m.fallbacks(spec.Name), unthought: m.unthought(spec.Name), aborts: spec.AbortPath != ""}
 	for i := range p.series {
 		p.series[i] = m.series(probe.Surface(i), spec.Name)
 	}
