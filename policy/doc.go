@@ -6,9 +6,11 @@
 //
 //	scan      probe.Scan finds the members of the body: offsets, kinds, and the
 //	          numbers of the governed fields. Nothing is decoded.
-//	judge     Contract.Judge, and any other stage, compares what was found with
-//	          what the config wants. The answer is a Verdict, which may be a
-//	          refusal, and operations on a Plan.
+//	judge     Params.Judge, then Contract.Judge compare what was found with what
+//	          the config wants. Each answers with a verdict, which may be a
+//	          refusal, and operations on a Plan. The layers follow: force of the
+//	          decision, then for each attempt extra_body and thinking of the pool
+//	          (Layer.Apply).
 //	plan      A Plan collects the operations of all stages over one body:
 //	          remove this member, replace that value, put this member into that
 //	          object. A later stage sees what an earlier one did and wins over
@@ -20,6 +22,7 @@
 // it, and a body without edits is one segment, the very bytes that came in.
 //
 // What a config says is compiled once, when the config is built, to immutable
-// values (Contract, Literal) that any number of requests share. What belongs to
-// one request (probe.Body, Plan) is owned by its caller and used again.
+// values (Contract, Params, Layer, Thinking, Literal) that any number of requests
+// share. What belongs to one request (probe.Body, Plan, AutoLimit) is owned by its
+// caller and used again.
 package policy
