@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"reflect"
 	"strings"
+
+	"github.com/knadh/koanf/v2"
 )
 
 // Formats are the names of the formats that Convert writes.
@@ -86,4 +88,47 @@ func presetNode(n *node) *node {
 	out := &node{kind: kindMap, origin: n.origin}
 	out.add("preset", n.origin, n)
 	return out
+}
+
+// configOf returns what root says, over the defaults. It is nil with the faults of
+// the strict reader; Config.Validate has not been called.
+func configOf(root *node) (*Config, Faults) {
+	var faults Faults
+	r := reader{origins: origins{}, faults: &faults}
+	v, ok := r.value(root, configType, "")
+	if !ok || len(faults) > 0 {
+		return nil, faults
+	}
+	l := loader{k: koanf.New(delim), origins: r.origins}
+	if err := l.k.Load(valueProvider(v.(map[string]any)), nil); err != nil {
+		panic("BUG: values that were checked do not load: " + err.Error())
+	}
+	c, err := l.config()
+	if err != nil {
+		panic(err.Error())
+	}
+	return c, nil
+}
+
+// valueProvider is the koanf.Provider of values that are read already.
+type valueProvider map[string]any
+
+// Read returns the values.
+func (v valueProvider) Read() (map[string]any, error) { return v, nil }
+
+// ReadBytes returns an error: there is no text.
+func (v valueProvider) ReadBytes() ([]byte, error) { return nil, errNoParser }
+
+// The makers of nodes that come from no source.
+
+func newMap() *node { return &node{kind: kindMap} }
+
+func newText(text string) *node { return &node{kind: kindString, text: text, value: text} }
+
+func newList(items ...*node) *node { return &node{kind: kindList, items: items} }
+
+// put adds a member and returns n.
+func (n *node) put(key string, value *node) *node {
+	n.add(key, value.origin, value)
+	return n
 }

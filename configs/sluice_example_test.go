@@ -10,7 +10,8 @@ func TestExampleSluice(t *testing.T) {
 	want := mustLoad(t, Options{Files: []string{"example.yaml"}})
 	got := mustLoad(t, Options{Files: []string{"example.sluice"}})
 	if got.Hash() != want.Hash() {
-		t.Errorf("example.sluice is another configuration than example.yaml\n got %+v\nwant %+v", got, want)
+		a, _ := Convert([]string{"example.sluice"}, nil, "yaml")
+		t.Errorf("example.sluice is another configuration than example.yaml; it is\n%s", a)
 	}
 	text, err := os.ReadFile("example.sluice")
 	if err != nil {

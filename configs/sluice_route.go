@@ -2,12 +2,9 @@ package configs
 
 import (
 	"math"
-	"reflect"
 	"slices"
 	"strconv"
 	"strings"
-
-	"github.com/knadh/koanf/v2"
 
 	"sluice/configs/dsl"
 )
@@ -79,42 +76,17 @@ func (r *sluiceReader) check(config *node, path string) {
 // unused checks the values of a template that no route takes, as those of the
 // only plugin of a route. What other sections allow is taken to be allowed.
 func (r *sluiceReader) unused(t *template, path string) {
-	typ := &node{kind: kindString, origin: t.origin, text: t.typ, value: t.typ}
-	plugin, list := &node{kind: kindMap, origin: t.origin}, &node{kind: kindList, origin: t.origin}
-	plugin.add("type", t.origin, typ)
-	plugin.add("configuration", t.origin, t.config)
-	list.items = append(list.items, plugin)
-	strict := reader{origins: origins{}, faults: new(Faults)}
-	const at = "routing.decisions[0].plugins"
-	plugins, ok := strict.list(list, reflect.TypeFor[[]Plugin](), at)
-	if !ok {
-		return
-	}
-	l := loader{k: koanf.New(delim), origins: strict.origins}
-	routing := map[string]any{"decisions": []any{map[string]any{"name": "r", "plugins": plugins}}}
-	if err := l.k.Load(valueProvider{"routing": routing}, nil); err != nil {
-		panic("BUG: values that were checked do not load: " + err.Error())
-	}
-	c, err := l.config()
-	if err != nil {
-		panic(err.Error())
-	}
+	plugin := newMap().put("type", newText(t.typ)).put("configuration", t.config)
+	route := newMap().put("name", newText("r")).put("plugins", newList(plugin))
+	c, _ := configOf(newMap().put("routing", newMap().put("decisions", newList(route))))
 	c.Server.TenantHeader, c.Cache.MaxBytes = "x-tenant", math.MaxInt64
+	const at = "routing.decisions[0].plugins[0].configuration"
 	for _, f := range c.faults() {
-		if rest, ok := strings.CutPrefix(f.Path, at+"[0].configuration"); ok {
+		if rest, ok := strings.CutPrefix(f.Path, at); ok {
 			r.faults.add(f.Origin, path+rest, f.Msg)
 		}
 	}
 }
-
-// valueProvider is the koanf.Provider of values that are read already.
-type valueProvider map[string]any
-
-// Read returns the values.
-func (v valueProvider) Read() (map[string]any, error) { return v, nil }
-
-// ReadBytes returns an error: there is no text.
-func (v valueProvider) ReadBytes() ([]byte, error) { return nil, errNoParser }
 
 func oneOf(word string, candidates []string) string {
 	if near := nearest(word, candidates); near != "" {

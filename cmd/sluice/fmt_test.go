@@ -109,6 +109,26 @@ func TestConvertVerb(t *testing.T) {
 	f([]string{"--to", "xml", yaml}, 2, "", "sluice convert: unknown format \"xml\": yaml, json, toml, sluice\n")
 }
 
+func TestConvertFromSemanticRouter(t *testing.T) {
+	name := writeFile(t, "sr.yaml", "model_config: {m: {}}\nvllm_endpoints: [{address: a, port: 1}]\ndecisions: [{name: r, tier: 1}]\n")
+	const want = "POOL m {\n  models: [m]\n  engine: vllm\n  workers: [{ url: \"http://a:1\" }]\n}\n\nROUTE r {}\n"
+	left := name + ":3:23: decisions[0].tier: is not taken over\n"
+	for _, tc := range []struct {
+		args []string
+		code int
+	}{{nil, 0}, {[]string{"--strict"}, 1}} {
+		args := append([]string{"convert", "--from", "semantic-router", "--to", "sluice"}, append(tc.args, name)...)
+		if code, stdout, stderr := runWith("", args...); code != tc.code || stdout != want || stderr != left {
+			t.Errorf("unexpected result of %v: %d %q %q", args, code, stdout, stderr)
+		}
+	}
+	for _, args := range [][]string{{"--from", "nginx", name}, {"--from", "semantic-router", name, name}, {"--from", "semantic-router", "none.yaml"}} {
+		if code, _, stderr := runWith("", append([]string{"convert", "--to", "yaml"}, args...)...); code != exitUsage || stderr == "" {
+			t.Errorf("unexpected result of %v: %d %q", args, code, stderr)
+		}
+	}
+}
+
 // failing is an output that takes nothing.
 type failing struct{}
 
