@@ -86,26 +86,29 @@ func plainQuotes(b *[plainRoom]byte) uint64 {
 //
 // NOTE: with registers of 16 bytes, see shortString.
 func plainField(b *[plainRoom]byte, i, n uint) Field {
-	f := fieldTable[fieldHash(uint8(n), b[i&63], b[(i+n-1)&63])]
-	name := &quotedNames[f]
+	name := &quotedNames[fieldHash(uint8(n), b[i&63], b[(i+n-1)&63])&63]
 	lo := archsimd.LoadUint8x16((*[16]byte)(b[i&63:])).Equal(archsimd.LoadUint8x16((*[16]byte)(name.text[:16]))).ToBits()
 	hi := archsimd.LoadUint8x16((*[16]byte)(b[i&63+16:])).Equal(archsimd.LoadUint8x16((*[16]byte)(name.text[16:]))).ToBits()
 	if (uint32(lo)|uint32(hi)<<16)&name.mask != name.mask {
 		return FieldNone
 	}
-	return f
+	return name.field
 }
 
-// quotedNames are the names of the fields with a quote behind each, and masks of as
-// many bits as that is long. FieldNone, the empty key, is like any unknown one.
-var quotedNames = func() (names [NumFields]struct {
-	text [32]byte
-	mask uint32
-},
-) {
-	for f := range names {
-		n := copy(names[f].text[:], fieldNames[f]+`"`)
-		names[f].mask = 1<<n - 1
+// A quotedName is the name of a field with a quote behind it, and a mask of as many
+// bits as that is long. Its size keeps it in one cache line.
+type quotedName struct {
+	text  [32]byte
+	mask  uint32
+	field Field
+	_     [27]byte
+}
+
+// quotedNames holds the field of each fieldHash.
+var quotedNames = func() (names [64]quotedName) {
+	for h, f := range fieldTable {
+		n := copy(names[h].text[:], fieldNames[f]+`"`)
+		names[h].mask, names[h].field = 1<<n-1, f
 	}
 	return names
 }()

@@ -122,6 +122,9 @@ func readLiteral(val []byte) (float64, State) {
 // shortNumber reads the number at i if it has at most 7 digits and no exponent,
 // as most have. It reports false for any other.
 func shortNumber(src []byte, i int) (x float64, end int, ok bool) {
+	if len(src)-i >= 2 && src[i]-'0' <= 9 && (src[i+1] == ',' || src[i+1] == '}') { // Fast path
+		return float64(src[i] - '0'), i + 1, true
+	}
 	neg := src[i] == '-'
 	if neg {
 		i++
@@ -156,6 +159,16 @@ func notDigits(w uint64) uint64 { return (w&^highBits + lowBits*0x76 | w) & high
 // correctly.
 func eightDigits(w uint64, n int) (x float64, ok bool) {
 	const point = '.' ^ '0'
+	if w>>8&0xFF == point && (n == 3 || n == 4) { // Fast path: 0.7, 0.95
+		first, tenths, hundredths := w&0xFF, w>>16&0xFF, w>>24&0xFF
+		if first > 9 || tenths > 9 {
+			return 0, false
+		}
+		if n == 3 {
+			return float64(int64(first*10+tenths)) / 10, true
+		}
+		return float64(int64(first*100+tenths*10+hundredths)) / 100, hundredths <= 9
+	}
 	if w&0xFF == 0 && n > 1 && w>>8&0xFF != point {
 		return 0, false
 	}

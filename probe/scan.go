@@ -188,7 +188,7 @@ func (s *scanner) wantedValue(i int, m *Member) (int, Fault) {
 func (s *scanner) usageOption(i int, of Field) int {
 	const option = `{"include_usage":true}`
 	src, dst := s.src, s.dst
-	if len(src)-i < len(option) || string(src[i:i+len(option)]) != option || s.wants(FieldIncludeUsage) ||
+	if len(src)-i < len(option) || string(src[i:i+16]) != option[:16] || string(src[i+16:i+len(option)]) != option[16:] || s.wants(FieldIncludeUsage) ||
 		len(dst.Inner) >= MaxInner || len(dst.Objects) >= MaxObjects {
 		return 0
 	}

@@ -211,7 +211,7 @@ func lastBlock(src []byte, n int, buf *[2*blockSize + 3]byte) *block {
 // NOTE: with registers of 16 bytes, behind which no ClearAVXUpperBits is due: it
 // would take longer than the search.
 func shortString(src []byte, i int) int {
-	if !hasVectors {
+	if !hasVectors || len(src)-i < 16 {
 		return portableShort(src, i)
 	}
 	for end := i + 32; i < end && len(src)-i >= 16; i += 16 {
