@@ -29,7 +29,7 @@ func (c leastRequests) choose(_ *Key, avoid *Worker) *Worker {
 	n := 0
 	var load, weight int64 // of the best so far
 	for i, w := range c.workers {
-		l, m := w.load.Load()+1, int64(w.weight)
+		l, m := c.loads[i].Load()+1, c.weightAt(uint64(i))
 		if w == avoid || n > 0 && l*weight > load*m {
 			continue
 		}
@@ -49,9 +49,9 @@ func (c leastRequests) choose(_ *Key, avoid *Worker) *Worker {
 func (c leastRequests) sample(avoid *Worker) *Worker {
 	best, weight, load := avoid, int64(1), int64(math.MaxInt64>>32)
 	for range sampled / 2 {
-		a, b := c.drawTwo()
-		for _, w := range [...]*Worker{a, b} {
-			l, m := w.load.Load()+1, int64(w.weight)
+		i, j := c.drawIndexes()
+		for _, i := range [...]uint64{i, j} {
+			w, l, m := c.workers[i], c.loads[i].Load()+1, c.weightAt(i)
 			if w != avoid && l*weight < load*m {
 				best, weight, load = w, m, l
 			}

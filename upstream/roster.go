@@ -4,12 +4,16 @@ import (
 	"math"
 	"math/bits"
 	"math/rand/v2"
+	"sync/atomic"
 )
 
 // roster is the workers of a pool that may be chosen, and how. It does not
 // change: a pool publishes a new one whenever a worker comes or goes.
 type roster struct {
 	workers []*Worker
+	// loads are those of the workers, at the same indexes: a choice among many
+	// reads little else of them.
+	loads []*atomic.Int64
 	chooser
 
 	weight uint64 // of all workers
@@ -25,9 +29,10 @@ type roster struct {
 }
 
 func newRoster(workers []*Worker) *roster {
-	r := &roster{workers: workers}
+	r := &roster{workers: workers, loads: make([]*atomic.Int64, len(workers))}
 	divisor, equal := 0, true
-	for _, w := range workers {
+	for i, w := range workers {
+		r.loads[i] = &w.load
 		r.weight += uint64(w.weight)
 		divisor = gcd(w.weight, divisor)
 		equal = equal && w.weight == workers[0].weight
@@ -58,15 +63,26 @@ func gcd(a, b int) int {
 }
 
 // at returns the worker that covers the place.
-func (r *roster) at(place uint64) *Worker {
+func (r *roster) at(place uint64) *Worker { return r.workers[r.index(place)] }
+
+// index returns the index of the worker that covers the place.
+func (r *roster) index(place uint64) uint64 {
 	if r.ends == nil { // Fast path
-		return r.workers[place]
+		return place
 	}
-	i := r.guide[place>>r.step]
+	i := uint64(r.guide[place>>r.step])
 	for uint64(r.ends[i]) <= place {
 		i++
 	}
-	return r.workers[i]
+	return i
+}
+
+// weightAt returns what the worker at the index weighs among the others.
+func (r *roster) weightAt(i uint64) int64 {
+	if r.ends == nil { // Fast path
+		return 1
+	}
+	return int64(r.workers[i].weight)
 }
 
 // draw returns a worker drawn at random by weight.
@@ -80,8 +96,14 @@ func (r *roster) draw() *Worker {
 // drawTwo is draw for two at the price of one: the halves of a random number are
 // still as good as even.
 func (r *roster) drawTwo() (a, b *Worker) {
+	i, j := r.drawIndexes()
+	return r.workers[i], r.workers[j]
+}
+
+// drawIndexes is drawTwo for the indexes.
+func (r *roster) drawIndexes() (i, j uint64) {
 	n := rand.Uint64()
-	return r.at(n >> 32 * r.places >> 32), r.at(n & math.MaxUint32 * r.places >> 32)
+	return r.index(n >> 32 * r.places >> 32), r.index(n & math.MaxUint32 * r.places >> 32)
 }
 
 // lighter reports whether a would have less load for its weight than b with one

@@ -55,7 +55,7 @@ type backend struct {
 	picks   atomic.Uint64
 	fails   atomic.Uint64
 
-	counters
+	*counters // apart, for the caches: choices look at what is above for many workers
 
 	current atomic.Pointer[Worker] // as the latest settings have it
 
@@ -142,7 +142,7 @@ func parseAddress(raw string) (a address, err error) {
 // newBackend makes what an engine at a is spoken to with: protocol, and where
 // the address is a secure one secure, which may be nil, and HTTP/1.1.
 func newBackend(a address, protocol string, secure *tls.Config) *backend {
-	b := &backend{address: a, protocol: protocol, rest: idleLimit}
+	b := &backend{address: a, counters: new(counters), protocol: protocol, rest: idleLimit}
 	if a.secure {
 		b.protocol = HTTP1 // what the session is for
 		b.tls, b.base = secureConfig(secure, a.name), secure
@@ -157,7 +157,7 @@ func newBackend(a address, protocol string, secure *tls.Config) *backend {
 // shadow returns a worker at the same address, spoken to in the same protocol,
 // with connections and limits of its own. The caller closes it.
 func (b *backend) shadow(t Timeouts) *Worker {
-	s := &backend{address: b.address, tls: b.tls, protocol: b.protocol, rest: idleLimit}
+	s := &backend{address: b.address, counters: new(counters), tls: b.tls, protocol: b.protocol, rest: idleLimit}
 	s.life, s.end = context.WithCancel(context.Background())
 	return &Worker{backend: s, timeouts: t}
 }
