@@ -52,6 +52,8 @@ type paramsJudge struct {
 	plan *Plan
 	top  *knownKeys // the known members of the top level, nil: nothing is stripped
 	v    ParamsVerdict
+	// last are the indexes of the last copies of repeated fields, see findLast.
+	last [probe.NumFields]int32
 }
 
 // samplingParams judges the objects in sampling_params, which stands at most
@@ -91,9 +93,13 @@ func (j *paramsJudge) object(ms []probe.Member, base int, repeated probe.FieldSe
 		idle &^= 1 << probe.FieldNone
 	}
 	marks := j.plan.marksOf(base, base+len(ms))
+	repeated &= j.capped
+	if repeated != 0 {
+		j.findLast(ms, marks, repeated)
+	}
 	for i := range ms {
 		f := ms[i].Field
-		if idle.Has(f) || marks != nil && marks[i] == removed {
+		if idle>>(f&63)&1 != 0 || marks != nil && marks[i] == removed {
 			continue // Fast path
 		}
 		block, isKnown := j.look(&ms[i], known)
@@ -103,7 +109,7 @@ func (j *paramsJudge) object(ms []probe.Member, base int, repeated probe.FieldSe
 			j.remove(base + i)
 			continue
 		case !j.capped.Has(f):
-		case repeated.Has(f) && laterCopy(ms, marks, i):
+		case repeated.Has(f) && int(j.last[f]) != i:
 			j.remove(base + i)
 			continue
 		case marks != nil && marks[i] != nil:
@@ -132,15 +138,13 @@ func (j *paramsJudge) look(m *probe.Member, known *knownKeys) (block int, isKnow
 	return -1, known == nil || known.keys.findMember(j.src, m) >= 0
 }
 
-// laterCopy reports whether a member that is kept follows ms[i] and has its
-// field.
-func laterCopy(ms []probe.Member, marks []*Literal, i int) bool {
-	for k := i + 1; k < len(ms); k++ {
-		if ms[k].Field == ms[i].Field && (marks == nil || marks[k] != removed) {
-			return true
+// findLast finds the last copies of fields among the members ms that are kept.
+func (j *paramsJudge) findLast(ms []probe.Member, marks []*Literal, fields probe.FieldSet) {
+	for i := range ms {
+		if f := ms[i].Field; fields.Has(f) && (marks == nil || marks[i] != removed) {
+			j.last[f] = int32(i)
 		}
 	}
-	return false
 }
 
 // hold holds the number in a value of f to its cap. at is the index of its mark.
