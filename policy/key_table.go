@@ -44,11 +44,14 @@ func newKeyTable(keys []string) keyTable {
 
 // find returns the value of key, or -1.
 func (t *keyTable) find(key []byte) int {
-	if t.lengths>>(len(key)&63)&1 == 0 { // Fast path
+	if !t.hasLength(len(key)) { // Fast path
 		return -1
 	}
 	return t.slot(key).value - 1
 }
+
+// hasLength reports false if no key has n bytes.
+func (t *keyTable) hasLength(n int) bool { return t.lengths>>(n&63)&1 != 0 }
 
 // slot returns the slot of key, or the free one where it would be. A client that
 // sends keys of one hash makes it look at the taken slots in a row, no more.

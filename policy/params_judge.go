@@ -102,6 +102,9 @@ func (j *paramsJudge) object(ms []probe.Member, base int, repeated probe.FieldSe
 		if idle>>(f&63)&1 != 0 || marks != nil && marks[i] == removed {
 			continue // Fast path
 		}
+		if f == probe.FieldNone && known == nil && !ms[i].Escaped && !j.keys.hasLength(ms[i].Key.Len()-2) {
+			continue // Fast path: no key of the config
+		}
 		block, isKnown := j.look(&ms[i], known)
 		switch {
 		case block >= 0:
