@@ -105,7 +105,10 @@ func (j *paramsJudge) object(ms []probe.Member, base int, repeated probe.FieldSe
 		if f == probe.FieldNone && known == nil && !ms[i].Escaped && !j.keys.hasLength(ms[i].Key.Len()-2) {
 			continue // Fast path: no key of the config
 		}
-		block, isKnown := j.look(&ms[i], known)
+		block, isKnown := int(j.blockedField[f])-1, known == nil || (known.fields|j.known)>>(f&63)&1 != 0
+		if f == probe.FieldNone {
+			block, isKnown = j.look(&ms[i], known)
+		}
 		switch {
 		case block >= 0:
 			j.v.Blocked |= 1 << (uint(block) & 63)
@@ -128,11 +131,9 @@ func (j *paramsJudge) object(ms []probe.Member, base int, repeated probe.FieldSe
 	}
 }
 
-// look returns the index of what blocks m, or -1, and whether m is not stripped.
+// look returns the index of what blocks m, a member without a field, or -1, and
+// whether m is not stripped.
 func (j *paramsJudge) look(m *probe.Member, known *knownKeys) (block int, isKnown bool) {
-	if f := m.Field; f != probe.FieldNone {
-		return int(j.blockedField[f]) - 1, known == nil || (known.fields | j.known).Has(f)
-	}
 	if len(j.keyBlock) > 0 {
 		if k := j.keys.findMember(j.src, m); k >= 0 {
 			return int(j.keyBlock[k]), true
