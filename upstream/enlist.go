@@ -61,9 +61,10 @@ func (b *backend) fits(s *settings) bool {
 	return b.protocol == s.protocol
 }
 
-// install makes workers the members, who are chosen with arrange. It cannot fail.
-func (p *Pool) install(workers []*Worker, arrange arranger) {
-	conf := p.members.conf
+// install makes the pool what next says. It cannot fail.
+func (p *Pool) install(next *plan) {
+	p.members = next.members
+	conf, workers := p.members.conf, next.workers
 	before := map[*backend]*Worker{} // and who is left in it leaves
 	if p.all.Load() != nil {
 		for _, w := range p.Workers() {
@@ -81,7 +82,7 @@ func (p *Pool) install(workers []*Worker, arrange arranger) {
 	p.mu.Lock()
 	p.conf.Store(conf)
 	p.all.Store(&workers)
-	p.workers, p.arrange = workers, arrange
+	p.workers, p.arrange = workers, next.arrange
 	for _, w := range workers {
 		w.leaving.Store(false) // it may have left and come back
 		w.drained = p.members.drained[w.url]

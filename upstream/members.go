@@ -88,12 +88,26 @@ type SourceStatus struct {
 // What was done by hand stays, too: a worker that was added until it is removed,
 // and one that was removed or drained for as long as it is named at all. Nothing
 // of it survives the process.
-func (p *Pool) Apply(spec PoolSpec) error {
-	return p.change(func(m *members) error {
+func (p *Pool) Apply(spec PoolSpec) error { return p.change(p.replace(&spec)) }
+
+// Check returns the error that Apply would, and changes nothing: several pools
+// that are to change together are checked first.
+func (p *Pool) Check(spec PoolSpec) error {
+	p.changes.Lock()
+	defer p.changes.Unlock()
+	if _, err := p.plan(p.replace(&spec)); err != nil {
+		return fmt.Errorf("pool %q: %w", p.name, err)
+	}
+	return nil
+}
+
+// replace is the change that Apply makes.
+func (p *Pool) replace(spec *PoolSpec) func(m *members) error {
+	return func(m *members) error {
 		if spec.Name != p.name {
 			return fmt.Errorf("a pool keeps its name, got %q", spec.Name)
 		}
-		conf, err := newSettings(&spec, m.conf)
+		conf, err := newSettings(spec, m.conf)
 		if err != nil {
 			return err
 		}
@@ -107,7 +121,7 @@ func (p *Pool) Apply(spec PoolSpec) error {
 			return errors.New("no workers")
 		}
 		return nil
-	})
+	}
 }
 
 // SetMembers makes specs, none of which may be any, the workers that a source
@@ -223,7 +237,10 @@ func (p *Pool) member(url string) *Worker {
 // change has edit change a copy of the members, and makes it so.
 func (p *Pool) change(edit func(m *members) error) error {
 	p.changes.Lock()
-	err := p.changeLocked(edit)
+	next, err := p.plan(edit)
+	if err == nil {
+		p.install(next)
+	}
 	p.changes.Unlock()
 	if err != nil {
 		return fmt.Errorf("pool %q: %w", p.name, err)
@@ -232,28 +249,34 @@ func (p *Pool) change(edit func(m *members) error) error {
 	return nil
 }
 
-func (p *Pool) changeLocked(edit func(m *members) error) error {
+// plan is what a pool shall be.
+type plan struct {
+	members members
+	workers []*Worker
+	arrange arranger
+}
+
+// plan returns what edit makes of the pool. It is called with changes held.
+func (p *Pool) plan(edit func(m *members) error) (*plan, error) {
 	if p.closed {
-		return ErrClosed
+		return nil, ErrClosed
 	}
 	m := p.members
 	m.sources, m.removed, m.drained = clone(m.sources), clone(m.removed), clone(m.drained)
 	if err := edit(&m); err != nil {
-		return err
+		return nil, err
 	}
 	known := p.known()
 	list, err := m.merge(known)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	workers := p.enlist(&m, list, known)
 	arrange, err := p.newArranger(m.conf, workers)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	p.members = m
-	p.install(workers, arrange)
-	return nil
+	return &plan{m, workers, arrange}, nil
 }
 
 // clone is maps.Clone that never returns nil.

@@ -109,8 +109,10 @@ func TestApply_RefusedChangesNothing(t *testing.T) {
 		t.Helper()
 		spec := specOf("http://127.0.0.1:1", "http://127.0.0.1:2")
 		change(&spec)
-		if err := p.Apply(spec); err == nil || err.Error() != `pool "p": `+want {
-			t.Errorf("unexpected error; got %v; want %s", err, want)
+		for _, change := range []func(PoolSpec) error{p.Apply, p.Check} {
+			if err := change(spec); err == nil || err.Error() != `pool "p": `+want {
+				t.Errorf("unexpected error; got %v; want %s", err, want)
+			}
 		}
 		if p.conf.Load() != conf || !slices.Equal(p.Workers(), workers) {
 			t.Error("a spec that is refused has an effect")
@@ -123,6 +125,10 @@ func TestApply_RefusedChangesNothing(t *testing.T) {
 	f(func(s *PoolSpec) { s.Health.Interval = time.Second }, "probes must have a timeout")
 	f(func(s *PoolSpec) { s.Balance, s.LoadFactor = ConsistentHash, 0.5 }, "load factor must be at least 1, got 0.5")
 	f(func(s *PoolSpec) { s.Balance, s.Prefix = PrefixAware, Prefix{} }, "prefixes must have blocks and memory, got {MaxBytes:0 Block:0}")
+	mustChange(t, p.Check(specOf("http://127.0.0.1:1", "http://127.0.0.1:2")))
+	if p.conf.Load() != conf || !slices.Equal(p.Workers(), workers) {
+		t.Error("a spec that is only checked has an effect")
+	}
 	if err := p.SetMembers("file", nil); !errors.Is(err, ErrUnknownSource) {
 		t.Errorf("unexpected error %v", err)
 	}

@@ -7,6 +7,10 @@
 // answer, Exchange.Next reads the body piece by piece, Exchange.Close gives
 // the connection back or closes it, and Worker.Release ends the load.
 //
+// A pool changes under traffic: Pool.Apply takes new settings, Pool.SetMembers
+// what a source of workers names (see upstream/discover), and Pool.Add, Remove
+// and Drain act by hand. Requests under way end as they began.
+//
 // The wire format lives in packages of its own (h1) which do no I/O; here a
 // goroutine drives them. The package knows nothing of request parameters.
 package upstream
