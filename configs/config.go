@@ -39,9 +39,15 @@ type Server struct {
 	// Listen is the address of the data listener, host:port. An empty host is
 	// every address of the machine; port 0 is any free one.
 	Listen string `koanf:"listen"`
-	// AdminListen is the address of the admin listener, host:port. It has no
-	// authentication: keep it on loopback or a closed network.
+	// AdminListen is the address of the admin listener, host:port. Beyond
+	// loopback it needs Admin.
 	AdminListen string `koanf:"admin_listen"`
+	// Admin says who may use the admin listener.
+	Admin Admin `koanf:"admin"`
+	// TLS has the data listener speak TLS, HTTP/1.1 inside. Without it, plain.
+	TLS ServerTLS `koanf:"tls"`
+	// CORS says which web pages may use the data listener.
+	CORS CORS `koanf:"cors"`
 	// MaxBody is the largest request body in bytes, at least 1, after a
 	// Content-Encoding is undone. A larger one is answered 413.
 	MaxBody Bytes `koanf:"max_body"`
@@ -318,8 +324,17 @@ type Headers struct {
 type Log struct {
 	// Level is the least important thing to log: debug, info, warn or error.
 	Level string `koanf:"level"`
+	// Format is how a line is written: json (the default) or text, key=value. A
+	// change needs a restart.
+	Format string `koanf:"format"`
 	// Access turns the line a request on or off.
 	Access bool `koanf:"access"`
+	// Sample is the share of good requests that get a line, 0 to 1; what failed,
+	// was refused or was slow gets one always. Default 1.
+	Sample float64 `koanf:"sample"`
+	// Slow is how long a request takes, from its head to the last byte of its
+	// answer, that counts as slow. Zero: none does. Default 1m.
+	Slow time.Duration `koanf:"slow"`
 }
 
 // Sim tunes the simulated engines that serve when there are no pools.

@@ -38,7 +38,7 @@ func TestConvertThereAndBack(t *testing.T) {
 }
 
 // notGenerated are keys that need files.
-var notGenerated = []string{"pools[].tls.", "pools[].discover.file"}
+var notGenerated = []string{"pools[].tls.", "server.tls.", "server.admin.tls.", "pools[].discover.file"}
 
 var index = regexp.MustCompile(`\[\d+\]`)
 
@@ -181,7 +181,13 @@ var generated = map[string][]string{
 	"server.drain_delay":            {"0s", "1ms"},
 	"server.passthrough_paths[]":    {"/v1/files", "/pooling", "/a/b-c"},
 	"server.tenant_header":          {"x-tenant"},
+	"server.admin.token":            {"0123456789abcdef"},
+	"server.cors.origins[]":         {"https://a.example", "http://localhost:3000"},
+	"server.cors.methods[]":         {"GET", "POST"},
+	"server.cors.headers[]":         {"authorization", "x-a"},
+	"server.cors.max_age":           {"0s", "10m"},
 	"log.level":                     {"debug", "info", "warn", "error"},
+	"log.format":                    {"json", "text"},
 	"cache.store":                   {"memory", "off", "redis"},
 	"cache.redis.addr":              {"127.0.0.1:6379"},
 	"records.store":                 {"off", "sqlite", "postgres"},

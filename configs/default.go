@@ -17,6 +17,7 @@ func Default() *Config {
 			ReadTimeout:  60 * time.Second,
 			IdleTimeout:  120 * time.Second,
 			WriteTimeout: 60 * time.Second,
+			CORS:         CORS{MaxAge: 10 * time.Minute},
 		},
 		Sim: Sim{
 			Engines: 2,
@@ -36,7 +37,7 @@ func Default() *Config {
 			Flush:  time.Second,
 			Retain: 30 * 24 * time.Hour,
 		},
-		Log: Log{Level: "info", Access: true},
+		Log: Log{Level: "info", Format: "json", Access: true, Sample: 1, Slow: time.Minute},
 	}
 }
 

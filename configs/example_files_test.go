@@ -59,7 +59,7 @@ func TestExampleShowsEveryKey(t *testing.T) {
 // files or servers, and what cannot stand beside what it shows.
 func inComments(path string) bool {
 	for _, p := range []string{
-		"pools[0].tls.", "pools[0].discover.file", "pools[0].discover.dns.", "pools[0].discover.srv", "pools[0].discover.resolver",
+		"server.admin.", "server.tls.", "server.cors.", "pools[0].tls.", "pools[0].discover.file", "pools[0].discover.dns.", "pools[0].discover.srv", "pools[0].discover.resolver",
 		"cache.redis.addr", "cache.redis.username", "cache.redis.password", "records.dsn", "routing.decisions[0].pool",
 		"routing.decisions[0].fallback[0]", "pools[0].thinking.preset",
 	} {
@@ -78,7 +78,18 @@ func TestExampleComments(t *testing.T) {
 		t.Fatal(err)
 	}
 	lines := strings.Split(string(text), "\n")
+	server := 0 // how many of its sections are still to come
 	for i, l := range lines {
+		switch {
+		case l == "server:":
+			server = 3
+		case server > 0 && slices.Contains([]string{"  # admin:", "  # tls:", "  # cors:"}, l):
+			server--
+			for ; strings.HasPrefix(lines[i], "  #   ") || lines[i] == l; i++ {
+				lines[i] = strings.Replace(lines[i], "# ", "", 1)
+			}
+			continue
+		}
 		key := strings.TrimPrefix(strings.TrimSpace(l), "# ")
 		name, _, _ := strings.Cut(strings.TrimSpace(key), ":")
 		if slices.Contains([]string{"tls", "ca", "server_name", "cert", "key", "authorization", "x-api-key"}, name) {
@@ -88,9 +99,14 @@ func TestExampleComments(t *testing.T) {
 	text = []byte(strings.ReplaceAll(strings.Join(lines, "\n"), "http://127.0.0.1:8002", "https://127.0.0.1:8002"))
 	ca := newAuthority(t)
 	cert, key := ca.issue(t)
-	inDir(t, "a.yaml", string(text), "certs/ca.pem", ca.pem, "certs/router.pem", cert, "certs/router-key.pem", key, "secrets/llama", "k\n")
-	c := mustLoad(t, Options{Files: []string{"a.yaml"}, Env: []string{"LLAMA_AUTHORIZATION=Bearer k"}})
-	for _, path := range keysOf("pools[0].tls", reflect.TypeFor[TLS]()) {
+	inDir(t, "a.yaml", string(text), "certs/ca.pem", ca.pem, "certs/router.pem", cert, "certs/router-key.pem", key, "secrets/llama", "k\n",
+		"certs/admin.pem", cert, "certs/admin-key.pem", key, "certs/operators.pem", ca.pem,
+		"certs/sluice.pem", cert, "certs/sluice-key.pem", key, "certs/clients.pem", ca.pem)
+	c := mustLoad(t, Options{Files: []string{"a.yaml"}, Env: []string{"LLAMA_AUTHORIZATION=Bearer k", "ADMIN_TOKEN=0123456789abcdef"}})
+	for _, path := range slices.Concat(
+		keysOf("pools[0].tls", reflect.TypeFor[TLS]()), keysOf("server.admin", reflect.TypeFor[Admin]()),
+		keysOf("server.tls", reflect.TypeFor[ServerTLS]()), keysOf("server.cors", reflect.TypeFor[CORS]()),
+	) {
 		if c.Origin(path).Name != "a.yaml" {
 			t.Errorf("example.yaml does not show %s", path)
 		}

@@ -26,7 +26,7 @@ func (c *Config) faults() Faults {
 	v.layers(c)
 	v.stores(c)
 	v.sim(&c.Sim)
-	v.oneOf("log.level", c.Log.Level, "debug", "info", "warn", "error")
+	v.log(&c.Log)
 	return v.faults
 }
 
@@ -57,7 +57,11 @@ func (v *validator) server(s *Server) {
 	admin, adminOK := v.address("server.admin_listen", s.AdminListen)
 	if listenOK && adminOK && listen.clashes(admin) {
 		v.fail("server.admin_listen", "must not be the address of server.listen, %s", s.Listen)
+		adminOK = false
 	}
+	v.admin(s, admin, adminOK)
+	v.serverTLS(&s.TLS, "server.tls")
+	v.cors(&s.CORS)
 	if s.MaxBody < 1 {
 		v.fail("server.max_body", "must be at least 1 byte")
 	}
