@@ -32,6 +32,8 @@ type Config struct {
 	Log Log `koanf:"log"`
 
 	origins origins
+	copies  []etcdCopy // of what was read from etcd
+	stale   []error    // why copies stand in for etcd
 }
 
 // Server holds the listeners and what bounds a client.

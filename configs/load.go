@@ -2,6 +2,7 @@ package configs
 
 import (
 	"fmt"
+	"path/filepath"
 	"strings"
 
 	"github.com/go-viper/mapstructure/v2"
@@ -18,8 +19,15 @@ const delim = "\x1f"
 type Options struct {
 	// Files are merged in order: mappings key by key, anything else (a list of
 	// pools, too) is replaced. The format goes by the extension: .yaml, .yml,
-	// .json, .toml, .sluice (see GRAMMAR.md); each holds at most 1 MiB.
+	// .json, .toml, .sluice (see GRAMMAR.md); each holds at most 1 MiB. A name
+	// such as etcd://host:2379/key, or etcds:// for TLS, is a key in etcd, of
+	// which several servers may be named, with commas between; without an
+	// extension it is YAML.
 	Files []string
+	// Etcd says how keys in etcd are read.
+	Etcd Etcd
+	// Sources, unless it is nil, is told what is read.
+	Sources *Sources
 	// Env is the environment, as os.Environ returns it. SLUICE_A__B=v sets the
 	// key a.b and SLUICE_POOLS__NAME__KEY=v a key of the pool with that name,
 	// in upper case with one _ for each run of other characters than letters
@@ -35,7 +43,8 @@ type Options struct {
 // everything that is wrong. Load keeps no state: it may be called again, also
 // at the same time, and reads everything anew.
 func Load(o Options) (*Config, error) {
-	l := loader{k: koanf.New(delim), origins: origins{}, env: o.Env}
+	o.Sources.begin()
+	l := loader{k: koanf.New(delim), origins: origins{}, env: o.Env, etcd: &o.Etcd, sources: o.Sources}
 	for i, name := range o.Files {
 		l.file(Origin{Name: name, rank: i})
 	}
@@ -45,6 +54,7 @@ func Load(o Options) (*Config, error) {
 	if err != nil {
 		return nil, err
 	}
+	o.Sources.noteFiles(c)
 	if !l.partial {
 		l.faults = append(l.faults, c.faults().without(l.faults)...)
 	}
@@ -60,14 +70,25 @@ type loader struct {
 	origins origins
 	faults  Faults
 	env     []string
+	etcd    *Etcd
+	sources *Sources
+	copies  []etcdCopy
+	stale   []error
 	// partial is true when a file could not be read at all. What is missing
 	// then, or unknown, may well stand in that file and is not a fault.
 	partial bool
 }
 
 func (l *loader) file(origin Origin) {
-	p := &parser{format: formatOf(origin.Name), origin: origin, origins: l.origins, faults: &l.faults, env: l.env}
-	if err := l.k.Load(fileProvider(origin.Name), p); err != nil {
+	p := &parser{format: formatOf(origin.Name), origin: origin, origins: l.origins, faults: &l.faults, env: l.env, sources: l.sources}
+	var from koanf.Provider = fileProvider(origin.Name)
+	if isEtcd(origin.Name) {
+		from = &etcdProvider{l: l, name: origin.Name}
+		if p.format == formatNone && filepath.Ext(origin.Name) == "" {
+			p.format = formatYAML
+		}
+	}
+	if err := l.k.Load(noted{from, origin.Name, l.sources}, p); err != nil {
 		l.faults.add(origin, "", err.Error())
 	}
 	l.partial = l.partial || !p.read
@@ -91,7 +112,7 @@ func (l *loader) settings(settings []setting, env bool) {
 			continue
 		}
 		setBy[t.path] = s.origin.Name
-		r := reader{origins: l.origins, faults: &l.faults, env: l.env}
+		r := reader{origins: l.origins, faults: &l.faults, env: l.env, sources: l.sources}
 		n := s.node(t.typ, t.path, &l.faults)
 		if n == nil {
 			continue
@@ -180,6 +201,6 @@ func (l *loader) config() (*Config, error) {
 	if c.Contract != nil && c.Contract.OnConflict == "" {
 		c.Contract.OnConflict = defaultOnConflict
 	}
-	c.origins = l.origins
+	c.origins, c.copies, c.stale = l.origins, l.copies, l.stale
 	return c, nil
 }

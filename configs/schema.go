@@ -18,8 +18,9 @@ var (
 
 // field is a key of the configuration: a field of one of its structs.
 type field struct {
-	key string
-	typ reflect.Type
+	key   string
+	typ   reflect.Type
+	index []int // for reflect.Value.FieldByIndex
 }
 
 // fieldsOf returns the keys of a struct, in the order of its fields.
@@ -27,7 +28,7 @@ func fieldsOf(t reflect.Type) []field {
 	var fields []field
 	for f := range t.Fields() {
 		if key := f.Tag.Get("koanf"); key != "" {
-			fields = append(fields, field{key, f.Type})
+			fields = append(fields, field{key, f.Type, f.Index})
 		}
 	}
 	return fields
@@ -42,6 +43,8 @@ type reader struct {
 	faults  *Faults
 	// env is the environment that secrets are taken from.
 	env []string
+	// sources is told of the files that secrets are taken from. It may be nil.
+	sources *Sources
 }
 
 // value returns n as koanf shall hold it: string, bool, int, time.Duration or

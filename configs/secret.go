@@ -57,7 +57,7 @@ func (r *reader) secret(n *node, path string) (any, bool) {
 		if name, ok := source["env"].(string); ok {
 			text, err = lookupSecret(r.env, name)
 		} else {
-			text, err = readSecret(source["file"].(string))
+			text, err = r.secretFile(source["file"].(string))
 		}
 	default:
 		return r.fail(n, path, secretForm)
@@ -81,10 +81,14 @@ func lookupSecret(env []string, name string) (string, error) {
 	return "", fmt.Errorf("environment variable %s is not set", quote(name))
 }
 
-// readSecret returns what is in a file, without the line end that editors put
+// secretFile returns what is in a file, without the line end that editors put
 // behind it.
-func readSecret(name string) (string, error) {
-	b, err := readSmall(name, maxFieldValue+2)
+func (r *reader) secretFile(name string) (string, error) {
+	b, err := readSmall(name, maxSourceBytes)
+	r.sources.note(name, b, err)
+	if len(b) > maxFieldValue+2 {
+		err = fmt.Errorf("is larger than %d bytes", maxFieldValue+2)
+	}
 	if err != nil {
 		return "", fmt.Errorf("file %s %w", quote(name), err)
 	}

@@ -45,6 +45,7 @@ type parser struct {
 	origins origins
 	faults  *Faults
 	env     []string // for secrets
+	sources *Sources
 	// read is false when nothing of the file could be used, or not all that is
 	// in it.
 	read bool
@@ -54,7 +55,7 @@ type parser struct {
 func (p *parser) Unmarshal(data []byte) (map[string]any, error) {
 	p.read = false
 	if root, whole := p.node(data); root != nil {
-		r := reader{origins: p.origins, faults: p.faults, env: p.env}
+		r := reader{origins: p.origins, faults: p.faults, env: p.env, sources: p.sources}
 		if v, ok := r.value(root, configType, ""); ok {
 			m, _ := v.(map[string]any)
 			p.read = whole

@@ -2,9 +2,9 @@ package configs
 
 import (
 	"context"
-	"crypto/sha256"
-	"os"
+	"fmt"
 	"path/filepath"
+	"sync"
 	"time"
 
 	"github.com/fsnotify/fsnotify"
@@ -14,35 +14,57 @@ const (
 	// watchSettle is how long after a first sign of a change files are read: who
 	// writes them in place, or several of them, is done by then.
 	watchSettle = 100 * time.Millisecond
-	// watchPoll is how often files are looked at without a sign: a change that a
-	// symbolic link leads to elsewhere gives none.
+	// watchPoll is how often sources are looked at without a sign: some
+	// filesystems give none.
 	watchPoll = 10 * time.Second
 )
 
-// Watch calls changed, from its own goroutine, whenever the content of one of
-// files has changed, has gone or has come, until ctx ends. The directories are
-// watched, because editors and Kubernetes, whose ConfigMaps are symbolic links to
-// links, put another file in the place of the old one. A system that cannot tell
-// of changes is polled; the error, which comes at once, says so.
-func Watch(ctx context.Context, files []string, changed func()) error {
+// Watch calls changed, until ctx ends, whenever one of o.Sources is not what the
+// last Load has read, has gone or has come: files of the configuration, of
+// secrets and of certificates, and keys in etcd. changed is to call Load with the
+// same Options. The directories of files are watched, because editors and
+// Kubernetes, whose ConfigMaps are symbolic links to links, put another file in
+// the place of the old one. Where the system cannot tell of changes, files are
+// looked at now and then; trouble is told that, and when a key in etcd cannot be
+// read, once each time. Both are called from goroutines that have ended when
+// Watch returns.
+func Watch(ctx context.Context, o Options, changed func(), trouble func(error)) {
 	watcher, err := fsnotify.NewWatcher()
-	w := watch{files: files, seen: make([][sha256.Size]byte, len(files))}
-	w.look() // what is there is no change
-	go w.run(ctx, watcher, changed)
-	return err
+	if err != nil {
+		trouble(fmt.Errorf("files are looked at every %v only: %w", watchPoll, err))
+	}
+	w := watch{sources: o.Sources, watcher: watcher, found: make(chan finding), kept: map[string]digest{}, changed: changed}
+	var all sync.WaitGroup
+	for _, name := range o.Files {
+		if isEtcd(name) {
+			all.Go(func() { o.Etcd.follow(ctx, name, w.found, trouble) })
+		}
+	}
+	w.run(ctx)
+	all.Wait()
 }
 
+// watch is one call of Watch, and belongs to its goroutine.
 type watch struct {
-	files []string
-	seen  [][sha256.Size]byte // of the contents, zero where there is none
+	sources *Sources
+	watcher *fsnotify.Watcher // nil where there is none
+	found   chan finding
+	kept    map[string]digest // what etcd holds, by the name of the source
+	changed func()
 }
 
-func (w *watch) run(ctx context.Context, watcher *fsnotify.Watcher, changed func()) {
+// finding is what a key in etcd holds.
+type finding struct {
+	name string
+	now  digest
+}
+
+func (w *watch) run(ctx context.Context) {
 	var events <-chan fsnotify.Event
 	var errs <-chan error
-	if watcher != nil {
-		defer func() { _ = watcher.Close() }() // nothing is lost with it
-		events, errs = watcher.Events, watcher.Errors
+	if w.watcher != nil {
+		defer func() { _ = w.watcher.Close() }() // nothing is lost with it
+		events, errs = w.watcher.Events, w.watcher.Errors
 	}
 	timer := time.NewTimer(0)
 	defer timer.Stop()
@@ -53,17 +75,16 @@ func (w *watch) run(ctx context.Context, watcher *fsnotify.Watcher, changed func
 			return
 		case <-errs: // events were lost
 		case <-events:
+		case f := <-w.found:
+			w.kept[f.name] = f.now
 		case <-timer.C:
-			for _, name := range w.files {
-				if watcher != nil { // again: the directory may be another one
-					_ = watcher.Add(filepath.Dir(name)) // a missing one shows as a missing file
-				}
-			}
+			next := watchPoll
 			if w.look() {
-				changed()
+				w.changed()
+				next = watchSettle // what the Load has named is watched from then on
 			}
-			pending = false
-			timer.Reset(watchPoll)
+			pending = next == watchSettle
+			timer.Reset(next)
 			continue
 		}
 		if !pending {
@@ -73,15 +94,32 @@ func (w *watch) run(ctx context.Context, watcher *fsnotify.Watcher, changed func
 	}
 }
 
-// look reports whether any file is not what it was.
+// look reports whether any source is not what it was.
 func (w *watch) look() (changed bool) {
-	for i, name := range w.files {
-		var sum [sha256.Size]byte
-		if data, err := os.ReadFile(name); err == nil {
-			sum = sha256.Sum256(data)
+	w.register() // before the look, so that no change falls between the two
+	for _, name := range w.sources.Names() {
+		now, ok := w.kept[name]
+		if !isEtcd(name) {
+			now, ok = look(name)
 		}
-		changed = changed || sum != w.seen[i]
-		w.seen[i] = sum
+		changed = ok && w.sources.differs(name, now) || changed
 	}
 	return changed
+}
+
+// register watches the directories of the files, and of those that symbolic links
+// lead to. They may be others than before.
+func (w *watch) register() {
+	if w.watcher == nil {
+		return
+	}
+	for _, name := range w.sources.Names() {
+		if isEtcd(name) {
+			continue
+		}
+		_ = w.watcher.Add(filepath.Dir(name)) // a missing one shows as a missing file
+		if real, err := filepath.EvalSymlinks(name); err == nil {
+			_ = w.watcher.Add(filepath.Dir(real))
+		}
+	}
 }

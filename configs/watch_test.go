@@ -36,9 +36,15 @@ func TestB83_Watch(t *testing.T) {
 	changes := make(chan struct{}, 100)
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
-	if err := Watch(ctx, []string{"plain.yaml", "map/c.yaml"}, func() { changes <- struct{}{} }); err != nil {
-		t.Fatal(err)
-	}
+	o := Options{Files: []string{"plain.yaml", "map/c.yaml"}, Sources: new(Sources)}
+	load := func() { _, _ = Load(o) } // which notes what is there, good or not
+	load()
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		Watch(ctx, o, func() { load(); changes <- struct{}{} }, func(err error) { t.Error(err) })
+	}()
+	defer func() { cancel(); <-done }()
 	changed := func(what string) {
 		t.Helper()
 		select {

@@ -4,6 +4,8 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"os"
+	"path/filepath"
 	"strings"
 
 	"sluice/configs"
@@ -15,14 +17,19 @@ type configFlags struct {
 	fs               *flag.FlagSet
 	opts             configs.Options
 	params, conflict *string
+	copies           *string
 }
 
 func newConfigFlags(fs *flag.FlagSet, env []string) *configFlags {
 	c := &configFlags{fs: fs, opts: configs.Options{Env: env}}
-	fs.Func("config", "configuration `file` (.yaml, .json, .toml, .sluice), repeatable", func(s string) error {
+	fs.Func("config", "configuration `file` (.yaml, .json, .toml, .sluice) or etcd://host:2379,host:2379/key (etcds:// for TLS), repeatable", func(s string) error {
 		c.opts.Files = append(c.opts.Files, s)
 		return nil
 	})
+	fs.StringVar(&c.opts.Etcd.UserFile, "etcd-user-file", "", "`file` with user:password for etcds://")
+	fs.StringVar(&c.opts.Etcd.TLS.CA, "etcd-ca", "", "`file` with the certificates that those of etcds:// servers must be signed by (default: those of the system)")
+	fs.StringVar(&c.opts.Etcd.TLS.Cert, "etcd-cert", "", "`file` with the certificate to show to etcds:// servers")
+	fs.StringVar(&c.opts.Etcd.TLS.Key, "etcd-key", "", "`file` with its key")
 	fs.Func("set", "`key=value` of the configuration, repeatable: --set server.max_body=8MiB", func(s string) error {
 		path, value, ok := strings.Cut(s, "=")
 		if !ok {
@@ -48,6 +55,17 @@ func (c *configFlags) serveFlags() {
 	key("admin-listen", "server.admin_listen", "`address` of the admin listener")
 	key("drain", "server.drain", "`time` that streams have to finish after SIGTERM")
 	key("log-level", "log.level", "`level`: debug, info, warn or error")
+	c.copies = c.fs.String("config-cache", copiesDir(), "`directory` for the last good copy of what comes from etcd, for a start without it")
+}
+
+// copiesDir returns where copies are kept if nothing is said: nowhere if the
+// process has no home.
+func copiesDir() string {
+	dir, err := os.UserCacheDir()
+	if err != nil {
+		return ""
+	}
+	return filepath.Join(dir, "sluice")
 }
 
 // options returns what the flags say, after fs was parsed.
@@ -67,6 +85,9 @@ func (c *configFlags) options() (configs.Options, error) {
 		return c.opts, err
 	}
 	c.opts.Flags = append(c.opts.Flags, overrides...)
+	if c.copies != nil {
+		c.opts.Etcd.Copies = *c.copies
+	}
 	return c.opts, nil
 }
 

@@ -23,10 +23,17 @@ key), then from the flags; the later wins. Without pools, simulated engines
 serve the model sim-8b.
 
 The configuration is read anew on SIGHUP, on POST /-/reload to the admin listener,
-and when one of the files changes. A faulty one is told of and changes nothing.
+and when something changes that it was read from: its files, those of secrets and
+certificates that it names, and keys in etcd. A faulty one is told of and changes
+nothing. The environment and the flags stay as they were at the start. Where etcd
+does not answer, what it gave last serves on, and a start takes the last good copy
+from --config-cache.
 
 SIGTERM or SIGINT: not ready at once, streams finish within server.drain, exit 0.
 A second signal ends at once.
+
+Exit codes: 0 stopped as told, 1 it cannot listen or serve, 2 wrong flags or
+configuration, each fault printed with its place.
 
 flags:
 `
@@ -64,9 +71,12 @@ func runServe(p *process) int {
 	if err != nil {
 		return exitUsage
 	}
+	opts.Sources = new(configs.Sources)
 	s := &server{process: p, opts: opts, level: new(slog.LevelVar)}
 	defer s.end()
-	cfg, err := s.load()
+	first := opts
+	first.Etcd.LastGood = true // later, what etcd gave last serves already
+	cfg, err := s.load(first)
 	if err != nil {
 		fmt.Fprintf(p.stderr, "sluice serve: %v\n", err)
 		return exitUsage
@@ -96,8 +106,8 @@ type server struct {
 
 // load reads the configuration. One without pools gets that of simulated
 // engines, which are started at the first time.
-func (s *server) load() (*configs.Config, error) {
-	cfg, err := configs.Load(s.opts)
+func (s *server) load(opts configs.Options) (*configs.Config, error) {
+	cfg, err := configs.Load(opts)
 	if err != nil {
 		return nil, fmt.Errorf("wrong configuration:\n%w", err)
 	}
@@ -126,9 +136,6 @@ func (s *server) serve(cfg *configs.Config) error {
 	if s.sims != nil {
 		s.log.Info("no pools are configured: simulated engines serve", "engines", cfg.Sim.Engines, "model", simModel)
 	}
-	for _, w := range cfg.Warnings() {
-		s.log.Warn("check the configuration", "warning", w.String())
-	}
 	data, err := net.Listen("tcp", cfg.Server.Listen)
 	if err != nil {
 		return err
@@ -139,7 +146,7 @@ func (s *server) serve(cfg *configs.Config) error {
 		return err
 	}
 	defer func() { _ = admin.Close() }()
-	again := &reloader{log: s.log, level: s.level, load: s.load}
+	again := &reloader{log: s.log, level: s.level, load: func() (*configs.Config, error) { return s.load(s.opts) }}
 	ro := router.Options{Log: s.log, Version: version(), Reload: func() error { return again.reload("POST /-/reload") }}
 	if cfg.Log.Access {
 		ro.Access = s.handler
@@ -147,14 +154,12 @@ func (s *server) serve(cfg *configs.Config) error {
 	if again.router, err = router.New(cfg, ro); err != nil {
 		return err
 	}
+	again.took(cfg)
 	failed := make(chan error, 1)
 	go func() { failed <- again.router.Serve(data, admin) }()
 	s.log.Info("serving", "listen", data.Addr().String(), "admin", admin.Addr().String())
-	watching, unwatch := context.WithCancel(context.Background())
+	unwatch := again.watch(s.opts)
 	defer unwatch()
-	if err := configs.Watch(watching, s.opts.Files, func() { _ = again.reload("file change") }); err != nil { // reload logs
-		s.log.Warn("cannot be told of changes of the configuration, and looks now and then", "error", err.Error())
-	}
 	for {
 		select {
 		case err := <-failed:
@@ -167,8 +172,9 @@ func (s *server) serve(cfg *configs.Config) error {
 		break
 	}
 	unwatch()
-	s.log.Info("draining", "in_flight", again.router.InFlight(), "drain", cfg.Server.Drain.String())
-	if err := drain(s.now, again.router, cfg.Server); err != nil {
+	last := again.serving()
+	s.log.Info("draining", "in_flight", again.router.InFlight(), "drain", last.Server.Drain.String())
+	if err := drain(s.now, again.router, last.Server); err != nil {
 		s.log.Warn("requests were cut at the end of the drain", "error", err.Error())
 	}
 	return <-failed
