@@ -30,7 +30,7 @@ func TestConvertThereAndBack(t *testing.T) {
 		g := &generator{rand: rand.New(rand.NewPCG(seed, 7)), toml: seed%2 == 0}
 		root := g.valid(t, dir)
 		root.shown("", missing)
-		checkThereAndBack(t, dir, root, g.toml)
+		checkThereAndBack(t, dir, root, g.toml, int(seed/2))
 	}
 	for path := range missing {
 		t.Errorf("no generated configuration has %s: give it valid values in generated", path)
@@ -53,14 +53,16 @@ func (n *node) shown(path string, missing map[string]bool) {
 	}
 }
 
-func checkThereAndBack(t *testing.T, dir string, root *node, toml bool) {
+// checkThereAndBack writes root in each format and converts each to another one,
+// which turns with the round, also to itself.
+func checkThereAndBack(t *testing.T, dir string, root *node, toml bool, round int) {
 	t.Helper()
 	formats := []string{"json", "yaml", "sluice"}
 	if toml {
 		formats = append(formats, "toml")
 	}
 	var want *Config
-	for _, from := range formats {
+	for i, from := range formats {
 		text, err := writeNode(root, formatOf("."+from))
 		if err != nil {
 			t.Fatal(err)
@@ -72,14 +74,13 @@ func checkThereAndBack(t *testing.T, dir string, root *node, toml bool) {
 		if !reflect.DeepEqual(got, want) {
 			t.Fatalf("the configuration in %s is another one than in %s\n%s\n got %+v\nwant %+v", from, formats[0], text, got, want)
 		}
-		for _, to := range formats {
-			out, err := Convert([]string{filepath.Join(dir, "a."+from)}, convertEnv, to)
-			if err != nil {
-				t.Fatalf("cannot convert from %s to %s: %v\n%s", from, to, err, text)
-			}
-			if back := loadText(t, dir, to, out); !reflect.DeepEqual(back, want) {
-				t.Fatalf("converted from %s to %s it is another configuration\n%s\n%s\n got %+v\nwant %+v", from, to, text, out, back, want)
-			}
+		to := formats[(i+round)%len(formats)]
+		out, err := Convert([]string{filepath.Join(dir, "a."+from)}, convertEnv, to)
+		if err != nil {
+			t.Fatalf("cannot convert from %s to %s: %v\n%s", from, to, err, text)
+		}
+		if back := loadText(t, dir, to, out); !reflect.DeepEqual(back, want) {
+			t.Fatalf("converted from %s to %s it is another configuration\n%s\n%s\n got %+v\nwant %+v", from, to, text, out, back, want)
 		}
 	}
 }
@@ -330,6 +331,10 @@ func (g *generator) structure(t reflect.Type, path string) *node {
 	switch t {
 	case reflect.TypeFor[Pool]():
 		g.pool(out, path)
+	case thinkingType:
+		if preset := out.find("preset"); preset != nil && g.maybe() {
+			out = newMap().put("preset", preset.value)
+		}
 	case pluginConfigType:
 		if out.find("auto_fallback") != nil {
 			out = without(out, "default_max_tokens")

@@ -174,11 +174,14 @@ func (p *parser) recover() {
 }
 
 // outside reports whether tok cannot be inside of brackets: it is the end, or a
-// word of the top level alone that is not indented.
+// word of the top level that is not indented.
 func (p *parser) outside() bool {
-	return p.tok.kind == tokEnd ||
-		p.tok.first && p.tok.pos.Column == 1 && p.isWord(p.words.top()) && !p.isWord(p.words.clauses())
+	return p.tok.kind == tokEnd || p.tok.first && p.tok.pos.Column == 1 && p.isWord(p.words.top())
 }
+
+// outsideRoute is outside for the body of a ROUTE, which may begin with a word
+// that is one of the top level, too.
+func (p *parser) outsideRoute() bool { return p.outside() && !p.isWord(p.words.clauses()) }
 
 // isWord reports whether tok is one of words, and no key.
 func (p *parser) isWord(words []string) bool {
@@ -275,7 +278,7 @@ func (p *parser) route(s *Statement) bool {
 	}
 	depth := p.open
 	for !p.tok.is("}") {
-		if p.outside() {
+		if p.outsideRoute() {
 			return p.fail(open, `the "{" of this ROUTE is never closed`)
 		}
 		if len(p.errors) >= maxErrors {
@@ -298,7 +301,7 @@ func (p *parser) route(s *Statement) bool {
 // to its end.
 func (p *parser) nextClause(depth int) {
 	p.nested = 0
-	for !p.outside() && !(p.open == depth && (p.tok.is("}") || p.tok.first && p.isWord(p.words.clauses()))) {
+	for !p.outsideRoute() && !(p.open == depth && (p.tok.is("}") || p.tok.first && p.isWord(p.words.clauses()))) {
 		p.advance()
 	}
 }
@@ -345,6 +348,12 @@ func (p *parser) deeper(at Pos) bool {
 
 func (p *parser) shallower() { p.nested-- }
 
+// unclosed tells that a bracket is not closed, unless an error behind it is told
+// already: a string that is not closed takes the bracket that is missed.
+func (p *parser) unclosed(open Pos, bracket string, bad int) bool {
+	return p.bad == bad && p.fail(open, "the "+strconv.Quote(bracket)+" is never closed")
+}
+
 func (p *parser) value() (*Value, bool) {
 	switch {
 	case p.tok.is("{"):
@@ -388,11 +397,12 @@ func (p *parser) list() (*Value, bool) {
 		return nil, false
 	}
 	defer p.shallower()
+	bad := p.bad
 	p.advance()
 	v.Break = p.tok.first
 	for !p.tok.is("]") {
 		if p.outside() {
-			return nil, p.fail(v.Pos, `the "[" is never closed`)
+			return nil, p.unclosed(v.Pos, "[", bad)
 		}
 		item := &Item{Notes: p.begin()}
 		var ok bool
@@ -413,11 +423,12 @@ func (p *parser) mapping() (*Value, bool) {
 		return nil, false
 	}
 	defer p.shallower()
+	bad := p.bad
 	p.advance()
 	v.Break = p.tok.first
 	for !p.tok.is("}") {
 		if p.outside() {
-			return nil, p.fail(v.Pos, `the "{" is never closed`)
+			return nil, p.unclosed(v.Pos, "{", bad)
 		}
 		f, ok := p.field(":")
 		if !ok {
