@@ -4,7 +4,9 @@ import (
 	"errors"
 	"path/filepath"
 	"reflect"
+	"slices"
 	"strings"
+	"sync"
 
 	"sluice/configs/dsl"
 )
@@ -27,7 +29,8 @@ func Format(name string, source []byte) ([]byte, error) {
 
 // Report returns err, of Load or Convert, for people: as its Error, and below
 // each fault of a .sluice file its line with a caret. The lines are read anew.
-// One that holds a secret is not shown.
+// One that holds a secret is not shown, nor one that could where the file has
+// errors of its syntax.
 func Report(err error) string {
 	var faults Faults
 	if !errors.As(err, &faults) {
@@ -69,10 +72,43 @@ func readSource(name string) *source {
 		return s
 	}
 	s.text = text
-	root, _ := parseSluice(text, Origin{Name: name}, new(Faults))
+	root, whole := parseSluice(text, Origin{Name: name}, new(Faults))
 	s.hide(root, configType)
+	if whole {
+		return s
+	}
+	// What has an error is not in the tree: there, lines go by their words.
+	line := 0
+	for l := range strings.Lines(string(text)) {
+		line++
+		if slices.ContainsFunc(secretKeys(), func(key string) bool { return strings.Contains(strings.ReplaceAll(l, " ", ""), key+":") }) {
+			s.secrets[line] = true
+		}
+	}
 	return s
 }
+
+// secretKeys returns the keys of values that are secrets, or hold some.
+var secretKeys = sync.OnceValue(func() []string {
+	var keys []string
+	var walk func(t reflect.Type)
+	walk = func(t reflect.Type) {
+		for t.Kind() == reflect.Pointer || t.Kind() == reflect.Slice || t.Kind() == reflect.Map {
+			t = t.Elem()
+		}
+		if t.Kind() != reflect.Struct || t == reflect.TypeFor[Rule]() { // which holds itself
+			return
+		}
+		for _, f := range fieldsOf(t) {
+			if f.typ == secretType || f.typ.Kind() == reflect.Map && f.typ.Elem() == secretType {
+				keys = append(keys, f.key)
+			}
+			walk(f.typ)
+		}
+	}
+	walk(configType)
+	return keys
+})
 
 // hide notes the lines below n, a value of type t, that hold a secret.
 func (s *source) hide(n *node, t reflect.Type) {

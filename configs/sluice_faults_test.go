@@ -153,6 +153,15 @@ c.sluice: cannot be read: no such file or directory`
 	if got := Report(err); got != want {
 		t.Errorf("unexpected report\n got %s\nwant %s", got, want)
 	}
+	inDir(t, "a.sluice", "CACHE {\n  redis: { password: \"s3cret\" addr }\n}\nLOG { level }\n")
+	_, err = Load(Options{Files: []string{"a.sluice"}})
+	want = `a.sluice:2:36: expected a ":" behind the key "addr", got "}"
+a.sluice:4:13: expected a ":" behind the key "level", got "}"
+    LOG { level }
+                ^`
+	if got := Report(err); got != want {
+		t.Errorf("unexpected report\n got %s\nwant %s", got, want)
+	}
 	if got, want := Report(errNoParser), errNoParser.Error(); got != want {
 		t.Errorf("unexpected report; got %q; want %q", got, want)
 	}
