@@ -18,7 +18,7 @@ import (
 )
 
 // etcdTimeout bounds one question to etcd, the making of a connection included.
-const etcdTimeout = 3 * time.Second
+const etcdTimeout = 2 * time.Second
 
 // Etcd says how keys in etcd are read (etcd 3.4 and later, the v3 API over gRPC).
 // The zero value is for servers without TLS and users.
@@ -157,7 +157,7 @@ func (e *Etcd) read(name string) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), 2*etcdTimeout)
+	ctx, cancel := context.WithTimeout(context.Background(), etcdTimeout)
 	defer cancel()
 	c, err := e.client(ctx, k)
 	if err != nil {

@@ -9,6 +9,7 @@ import (
 	"crypto/x509/pkix"
 	"encoding/pem"
 	"math/big"
+	"net"
 	"testing"
 	"time"
 )
@@ -38,14 +39,14 @@ func newAuthority(t *testing.T) *authority {
 	return a
 }
 
-// issue returns a certificate and its key.
-func (a *authority) issue(t *testing.T) (cert, key string) {
+// issue returns a certificate, of a server at ips, and its key.
+func (a *authority) issue(t *testing.T, ips ...net.IP) (cert, key string) {
 	t.Helper()
 	k, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
 		t.Fatal(err)
 	}
-	tmpl := &x509.Certificate{SerialNumber: big.NewInt(2), NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour)}
+	tmpl := &x509.Certificate{SerialNumber: big.NewInt(2), NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour), IPAddresses: ips}
 	der, err := x509.CreateCertificate(rand.Reader, tmpl, a.cert, k.Public(), a.key)
 	if err != nil {
 		t.Fatal(err)
