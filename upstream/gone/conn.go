@@ -23,7 +23,7 @@ type Conn struct {
 	watcher *Watcher
 	token   uint64
 	gone    atomic.Bool
-	heard   atomic.Bool // the client has sent a byte
+	heard   atomic.Bool // the client has sent a byte, of what TLS may be around
 	guard   headGuard   // of the reading goroutine
 
 	mu       sync.Mutex
@@ -82,11 +82,12 @@ func (c *Conn) Read(p []byte) (int, error) {
 		return 0, ErrBareLF
 	}
 	n, err := c.TCPConn.Read(p)
-	if n > 0 && !c.heard.Load() {
+	fault := c.guard.feed(p[:n])
+	if n > 0 && !c.heard.Load() && c.guard.state != guardTLS {
 		c.heard.Store(true)
 	}
-	if i := c.guard.feed(p[:n]); i >= 0 {
-		return i, ErrBareLF
+	if fault >= 0 {
+		return fault, ErrBareLF
 	}
 	return n, err
 }

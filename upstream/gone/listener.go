@@ -19,8 +19,7 @@ const (
 // Listen returns a listener that accepts from ln and whose connections are
 // watched: Accept returns a *Conn where ln returns a *net.TCPConn, with
 // TCP_NODELAY on, as Go sets it. Other connections are passed through as they
-// are. To serve TLS, wrap the returned listener with [crypto/tls.NewListener]
-// and reach the Conn with [Of].
+// are. For TLS see [Watcher.ListenTLS].
 //
 // When the process is out of descriptors or the kernel out of memory, Accept
 // waits and tries again instead of returning an error, which fasthttp would

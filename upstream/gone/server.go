@@ -9,17 +9,17 @@ import (
 // ConnState is the hook for [fasthttp.Server.ConnState] that tells a Conn where
 // requests begin and end, so that Read can look at the head of each. Without
 // it only the first head of a connection is looked at. It ignores connections
-// that are no *Conn, such as those under TLS, whose heads cannot be seen here.
+// that are neither a *Conn nor a *TLSConn.
 func ConnState(c net.Conn, state fasthttp.ConnState) {
-	gc, ok := c.(*Conn)
-	if !ok {
+	g := guardOf(c)
+	if g == nil {
 		return
 	}
 	switch state {
 	case fasthttp.StateActive:
-		gc.guard.begin()
+		g.begin()
 	case fasthttp.StateIdle:
-		gc.guard.next()
+		g.next()
 	}
 }
 
