@@ -69,7 +69,8 @@ type Conn struct {
 	handed  int64     // bytes of the output that may have left
 	parting bool      // who writes closes nc when he is done
 	spare   []byte    // the buffer that is not ss.out
-	writing bool      // somebody is in writeLocked, or about to be
+	writing bool      // somebody writes, or is about to
+	turns   []*Stream // wait to write next
 	writer  *Stream   // on whose time, or nil
 	rushed  bool      // the write was made to end, see rushLocked
 	blocked []*Stream // wait for a window or for room in the output

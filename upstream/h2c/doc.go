@@ -7,8 +7,8 @@
 // depends on the bytes alone. [Conn] and [Stream] drive it over a net.Conn:
 // one goroutine reads, and the requests themselves write. Who queues a frame
 // while nobody writes writes everything that is queued, so that under load one
-// system call carries the frames of many requests. No request costs a
-// goroutine, a timer or, once its buffers have grown, an allocation, but for
+// system call carries the frames of many requests. Large bodies are written from
+// where they are, in turns. No request costs a goroutine, a timer or, once its buffers have grown, an allocation, but for
 // the values of fields that the peer does not put into its dynamic table.
 //
 // Flow control keeps a slow reader from stalling its siblings: the window of

@@ -181,12 +181,7 @@ func (ss *session) room(st *state, want int64) int {
 // sendData queues a DATA frame of n bytes, which room allowed, from body. The
 // small pieces of a body so share a frame.
 func (ss *session) sendData(st *state, body *segments, n int, end bool) {
-	ss.sendWindow -= int64(n)
-	st.sendWindow -= int64(n)
-	h := header{n, frameData, 0, st.id}
-	if end {
-		h.flags = flagEndStream
-	}
+	h := ss.account(st, n, end)
 	out := appendHeader(ss.out, h)
 	for n > 0 {
 		p := body.next(n)
@@ -194,9 +189,26 @@ func (ss *session) sendData(st *state, body *segments, n int, end bool) {
 		n -= len(p)
 	}
 	ss.queue(out)
+	ss.sent(st)
+}
+
+// account takes n bytes, which room allowed, out of the windows for a DATA frame,
+// and returns its header. Once the frame is queued, sent must be called.
+func (ss *session) account(st *state, n int, end bool) header {
+	ss.sendWindow -= int64(n)
+	st.sendWindow -= int64(n)
+	h := header{n, frameData, 0, st.id}
+	if st.sendDone = end; end {
+		h.flags = flagEndStream
+	}
+	return h
+}
+
+// sent notes that a DATA frame is queued, or as good as.
+func (ss *session) sent(st *state) {
 	// A peer gives windows back in as many frames as it likes.
 	ss.junk = max(0, ss.junk-8)
-	if st.sendDone = end; end && st.recvDone {
+	if st.sendDone && st.recvDone {
 		ss.retire(st)
 	}
 }

@@ -17,12 +17,14 @@ type Stream struct {
 	piece []byte        // what Next returned last
 	block []byte        // header block of the request
 	ended bool          // piece was the last one
+	parts parts         // of a body that is written from where it is
 
 	// The rest is guarded by conn.mu.
 
 	st       state
 	waiting  bool // somebody waits for wake
 	blocked  bool // in conn.blocked
+	granted  bool // it is to write next, see turnLocked
 	canceled bool
 	deadline time.Time
 	expired  bool // the deadline passed
@@ -87,21 +89,35 @@ func (s *Stream) beginLocked(req *Request) *Error {
 	return nil
 }
 
-// sendLocked queues the body of req as the windows allow.
+// sendLocked queues the body of req as the windows allow, or writes what is large
+// of it.
 func (s *Stream) sendLocked(req *Request) {
 	c, body := s.conn, segments{list: req.Body}
 	for left := req.Length; left > 0 && !s.stopLocked(); {
 		n := c.ss.room(&s.st, left)
-		if n == 0 || len(c.ss.out) >= maxQueued {
+		switch {
+		case !c.writableLocked():
+			c.blockLocked(s) // until the reader has found out why
+		case n == 0:
 			if len(c.ss.out) > 0 && !c.writing {
 				c.writeLocked(s)
 			} else {
 				c.blockLocked(s)
 			}
-			continue
+		case left > maxCopied:
+			if s.turnLocked() {
+				left -= s.writeBodyLocked(&body, left)
+			}
+		case len(c.ss.out) >= maxQueued:
+			if !c.writing {
+				c.writeLocked(s)
+			} else {
+				c.blockLocked(s)
+			}
+		default:
+			left -= int64(n)
+			c.ss.sendData(&s.st, &body, n, left == 0)
 		}
-		left -= int64(n)
-		c.ss.sendData(&s.st, &body, n, left == 0)
 	}
 }
 
@@ -218,6 +234,9 @@ func (s *Stream) resetLocked() {
 	}
 	if s.piece = s.piece[:0]; cap(s.piece) > keptBody {
 		s.piece = nil
+	}
+	if cap(s.parts.kept) > keptParts {
+		s.parts = parts{}
 	}
 	s.ended, s.canceled, s.expired, s.deadline = false, false, false, time.Time{}
 }

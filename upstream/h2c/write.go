@@ -10,8 +10,15 @@ import (
 // past is a deadline that wakes whoever writes.
 var past = time.Unix(1, 0)
 
-// maxRounds is how often a stream writes in a row, which is mostly for others.
-const maxRounds = 4
+const (
+	// maxRounds is how often a stream writes in a row, which is mostly for others.
+	maxRounds = 4
+	// maxCopied is the longest rest of a body that is copied into the output, to
+	// leave with what others have queued.
+	maxCopied = maxFrame / 2
+	// maxTurn is how much of a body is written before others may write.
+	maxTurn = 16 * maxFrame
+)
 
 // writeLocked writes what is queued, and what is queued meanwhile, on the time
 // of s. While it writes it lets go of the lock. Where somebody writes already
@@ -54,43 +61,79 @@ func (c *Conn) drainLocked(s *Stream) {
 			go c.flush()
 			return
 		}
-		out := c.ss.takeOutput(c.spare)
-		c.spare = nil
-		c.wakeBlockedLocked()
+		out := c.takeOutputLocked()
 		c.handed += int64(len(out))
-		c.writer = s
-		if s != nil && s.giveUp() {
-			c.rushLocked(s)
-		}
+		c.beginWriteLocked(s)
 		c.mu.Unlock()
 		n, err := c.nc.Write(out)
 		c.mu.Lock()
-		c.writer = nil
-		c.writes++
-		c.handed -= int64(len(out) - n)
-		rushed := c.rushed
-		if rushed && c.dead == nil {
-			c.rushed = false
-			_ = c.nc.SetWriteDeadline(time.Time{}) // fails as the next write will
-		}
-		switch {
-		case err == nil:
-			if cap(out) <= keptOutput {
-				c.spare = out[:0]
-			}
-		case rushed && c.dead == nil && errors.Is(err, os.ErrDeadlineExceeded):
+		if !c.endWriteLocked(len(out)-n, err) {
 			c.handOverLocked(out[n:])
 			return
-		default:
-			// What the peer has said before, as which streams it has not
-			// processed, is still to be read.
-			c.broken = err
-			_ = c.nc.SetReadDeadline(time.Now().Add(aftermath)) // fails where the read does
 		}
+		c.keepLocked(out)
 	}
+	c.endTurnLocked()
+}
+
+func (c *Conn) takeOutputLocked() []byte {
+	out := c.ss.takeOutput(c.spare)
+	c.spare = nil
+	c.wakeBlockedLocked()
+	return out
+}
+
+// keepLocked keeps a buffer that was written for what is queued next.
+func (c *Conn) keepLocked(out []byte) {
+	if cap(out) <= keptOutput {
+		c.spare = out[:0]
+	}
+}
+
+// beginWriteLocked comes before a write on the time of s.
+func (c *Conn) beginWriteLocked(s *Stream) {
+	c.writer = s
+	if s != nil && s.giveUp() {
+		c.rushLocked(s)
+	}
+}
+
+// endWriteLocked comes after a write, which has left the given number of bytes.
+// It returns false where somebody else is to write them, as the stream on whose
+// time it was has no more.
+func (c *Conn) endWriteLocked(left int, err error) bool {
+	c.writer = nil
+	c.writes++
+	c.handed -= int64(left)
+	rushed := c.rushed
+	if rushed && c.dead == nil {
+		c.rushed = false
+		_ = c.nc.SetWriteDeadline(time.Time{}) // fails as the next write will
+	}
+	switch {
+	case err == nil:
+	case rushed && c.dead == nil && errors.Is(err, os.ErrDeadlineExceeded):
+		return false
+	default:
+		// What the peer has said before, as which streams it has not
+		// processed, is still to be read.
+		c.broken = err
+		_ = c.nc.SetReadDeadline(time.Now().Add(aftermath)) // fails where the read does
+	}
+	return true
+}
+
+// endTurnLocked ends the time in which nobody else may write.
+func (c *Conn) endTurnLocked() {
 	c.writing = false
-	if c.parting {
+	switch {
+	case c.parting:
 		c.lastWordsLocked()
+	case len(c.turns) > 0:
+		next := c.turns[0]
+		c.turns = c.turns[:copy(c.turns, c.turns[1:])]
+		c.writing, next.granted = true, true
+		next.wakeLocked()
 	}
 }
 
