@@ -97,9 +97,11 @@ func measureAll(o options, out io.Writer) (err error) {
 	return nil
 }
 
-// build builds the router.
+// build builds the router with the vector code, as make does.
 func build(file string) error {
-	if text, err := exec.Command("go", "build", "-o", file, "sluice/cmd/sluice").CombinedOutput(); err != nil {
+	cmd := exec.Command("go", "build", "-o", file, "sluice/cmd/sluice")
+	cmd.Env = append(os.Environ(), "GOEXPERIMENT=simd")
+	if text, err := cmd.CombinedOutput(); err != nil {
 		return fmt.Errorf("cannot build the router: %w\n%s", err, text)
 	}
 	return nil
