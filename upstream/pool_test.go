@@ -153,7 +153,7 @@ func TestPool_RestIsBounded(t *testing.T) {
 	real := newTestWorker(t, e.url, Timeouts{})
 	var x Exchange
 	mustDo(t, &x, real, "ok")
-	c := real.take(time.Now())
+	c := real.young(time.Now())
 	w.idle = make([]*conn, maxIdle)
 	w.open = maxIdle + 1
 	w.put(c, time.Now())

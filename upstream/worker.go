@@ -209,29 +209,6 @@ func (w *Worker) Connections() (open, idle int) {
 // answer or of the failure.
 func (w *Worker) Release() { w.pool.release(w) }
 
-// take returns a connection at rest that is still good, or nil. Each is looked
-// at, however short its rest was: an answer read by the wrong request is worse
-// than a system call more.
-func (w *Worker) take(now time.Time) *conn {
-	for {
-		w.mu.Lock()
-		n := len(w.idle)
-		// Those below the top have rested longer; reap closes them.
-		if n == 0 || now.Sub(w.idle[n-1].rested) >= w.rest {
-			w.mu.Unlock()
-			return nil
-		}
-		c := w.idle[n-1]
-		w.idle[n-1] = nil
-		w.idle = w.idle[:n-1]
-		w.mu.Unlock()
-		if c.quiet() {
-			return c
-		}
-		w.drop(c)
-	}
-}
-
 // put lets c rest, or closes it where there are enough.
 func (w *Worker) put(c *conn, now time.Time) {
 	c.rested = now
