@@ -100,6 +100,9 @@ func (q *request) readBody(limit int64) bool {
 		return true
 	}
 	b, err := readAll(stream, getBuffer(int(length)), limit)
+	if err == nil && length >= 0 && int64(len(*b)) != length {
+		err = io.ErrUnexpectedEOF // fasthttp takes the end of the connection for that of the body
+	}
 	if err != nil {
 		putBuffer(b)
 		switch {
