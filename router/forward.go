@@ -44,6 +44,7 @@ func (q *request) forward() {
 		q.exchange.Close()
 		q.worker.Release()
 		q.worker, q.reported = next, false
+		q.backoff()
 	}
 }
 
@@ -83,6 +84,7 @@ func (q *request) fallBack(i int) int {
 
 // prepare makes what is sent to a worker of the pool.
 func (q *request) prepare() {
+	q.noteSampling()
 	q.workerFields()
 	q.noteRID()
 	q.up = upstream.Request{
@@ -149,17 +151,38 @@ func (q *request) mustStop() bool {
 	return q.router.cutting.Load() || (q.client != nil && q.client.Gone())
 }
 
+// backoff waits before the request goes to another worker, as the pool wants it.
+// It ends at once when the client leaves.
+func (q *request) backoff() {
+	wait := q.pool.up.Backoff(q.tries+1, q.why)
+	if wait == 0 {
+		return
+	}
+	q.ticket.Prepare()
+	q.arm(&q.ticket)
+	if !q.mustStop() {
+		q.ticket.Sleep(wait)
+	}
+	q.arm(&q.exchange)
+}
+
 // try sends the request to q.worker. next is the worker to send it to again,
 // if the answer is none that should be relayed.
 func (q *request) try() (next *upstream.Worker, failed *upstream.Error) {
 	up := q.pool.up
+	if q.router.records != nil {
+		q.tried = time.Now()
+	}
 	err := q.exchange.Do(q.worker, &q.up)
 	if err == nil {
 		if !upstream.RetryStatus(q.exchange.Status()) {
 			return nil, nil
 		}
+		status := q.exchange.Status()
 		if next = up.Retry(q.tries+1, q.worker, &q.key); next != nil {
-			q.report(upstream.StatusOutcome(q.exchange.Status()))
+			q.report(upstream.StatusOutcome(status))
+			q.recordAttempt(status, "")
+			q.why = upstream.StatusRetry(status)
 		}
 		return next, nil
 	}
@@ -167,6 +190,10 @@ func (q *request) try() (next *upstream.Worker, failed *upstream.Error) {
 	q.report(failed.Outcome())
 	if failed.Retriable() && !q.mustStop() {
 		next = up.Retry(q.tries+1, q.worker, &q.key)
+	}
+	if next != nil {
+		q.recordAttempt(attemptFault(failed))
+		q.why = failed.Retry()
 	}
 	return next, failed
 }
@@ -191,19 +218,20 @@ func (q *request) report(o upstream.Outcome) {
 // client.
 func (q *request) fail(e *upstream.Error) {
 	q.fault = e
-	switch {
-	case e.Fault == upstream.FaultCanceled:
+	if e.Fault == upstream.FaultCanceled {
 		q.interrupted()
-	case e.Fault.Timeout():
-		q.outcome = outcomeUpstreamTimeout
-		q.refuse(fasthttp.StatusGatewayTimeout, codeTimeout, "the model did not answer in time", "")
-	case e.Fault == upstream.FaultIncomplete:
-		q.outcome = outcomeUpstreamBroken
-		q.refuse(fasthttp.StatusBadGateway, codeBodyIncomplete, "the model's answer ended too early", "")
-	default:
-		q.outcome = outcomeUpstreamError
-		q.refuse(fasthttp.StatusBadGateway, codeUnreachable, "the model cannot be reached", "")
+		return
 	}
+	msg := "the model cannot be reached"
+	q.outcome = outcomeUpstreamError
+	switch {
+	case e.Fault.Timeout():
+		msg, q.outcome = "the model did not answer in time", outcomeUpstreamTimeout
+	case e.Fault == upstream.FaultIncomplete:
+		msg, q.outcome = "the model's answer ended too early", outcomeUpstreamBroken
+	}
+	status, code := attemptFault(e)
+	q.refuse(status, code, msg, "")
 }
 
 // statusClientGone is what a request is recorded as whose client left before

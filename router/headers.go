@@ -136,6 +136,9 @@ func (q *request) clientFields(fields []h1.Field) {
 		}
 	}
 	h.AddBytesKV(nameRequestID, q.id)
+	if q.cacheState != "" {
+		h.Set(headerCache, q.cacheState)
+	}
 	if w := q.warning(); w != "" {
 		h.Set(headerWarning, w)
 		q.pool.unthought.Inc()

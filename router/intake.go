@@ -142,6 +142,28 @@ func (in *intake) readForm(boundary []byte) *refusal {
 // json reports whether the body is a JSON object that was scanned.
 func (in *intake) json() bool { return in.hasBody && !in.form }
 
+// streamOptions returns the index of the object in m, the last stream_options,
+// and its include_usage, if it has one.
+func (in *intake) streamOptions(m *probe.Member) (index int, include *probe.Member) {
+	for i := range in.scan.Objects {
+		o := &in.scan.Objects[i]
+		if o.Of == probe.FieldStreamOptions && o.Span.Start >= m.Val.Start && o.Span.End <= m.Val.End {
+			return i, in.scan.LastInner(o, probe.FieldIncludeUsage)
+		}
+	}
+	panic("BUG: stream_options was scanned and is none of the objects")
+}
+
+// asksUsage reports whether the client asks for the usage of its stream.
+func (in *intake) asksUsage() bool {
+	m := in.scan.Last(probe.FieldStreamOptions)
+	if m == nil || m.Kind != probe.KindObject {
+		return false
+	}
+	_, include := in.streamOptions(m)
+	return include != nil && include.Kind == probe.KindTrue
+}
+
 // member returns the last top-level member with the name, or nil.
 func (in *intake) member(name string) *probe.Member {
 	for i := len(in.scan.Members) - 1; i >= 0; i-- {

@@ -128,6 +128,7 @@ func (r *Router) writeMetrics(w io.Writer) {
 			metrics.WriteCounterUint64(w, "sluice_worker_breaker_changes_total"+labels, wk.BreakerTrips())
 		}
 	}
+	r.writeStores(w)
 	metrics.WriteProcessMetrics(w)
 }
 

@@ -82,12 +82,18 @@ func (q *request) relay() {
 		q.report(upstream.StatusOutcome(q.status))
 		q.ctx.Response.Header.SetStatusCode(q.status)
 		q.clientFields(fields)
+		body := q.ctx.Response.Body()
+		q.readUsage(body)
+		q.beginGather(fields)
+		q.gather(body)
+		q.keep()
 		q.outcome = outcomeOK
 		q.finish(q.status, "")
 		return
 	}
 	q.ctx.Response.Header.SetStatusCode(q.status)
 	q.clientFields(fields)
+	q.beginGather(fields)
 	q.startStream(length)
 }
 
@@ -154,11 +160,15 @@ func (q *request) streamUntilClose() {
 // worker. It implements fasthttp.BodyWriterTo.
 func (q *request) WriteTo(w io.Writer) (int64, error) {
 	if len(q.held) > 0 {
+		q.pass(q.held)
 		if err := q.write(w, q.held, time.Now()); err != nil {
 			return 0, err
 		}
 		q.held = q.held[:0]
 	}
+	// Where an event may have to be left out they are read one by one, when they
+	// are whole; otherwise as they come.
+	byEvent := q.sse && (q.hideUsage || q.storing)
 	for {
 		p, err := q.exchange.Next()
 		if err == io.EOF && q.endedEarly() {
@@ -168,14 +178,21 @@ func (q *request) WriteTo(w io.Writer) (int64, error) {
 			return q.bytesOut, q.broken(w, err)
 		}
 		now := time.Now()
-		if q.sse && err == nil {
-			q.events.Feed(p)
-			if q.firstToken == 0 && q.events.Events > 0 {
-				q.firstToken = now.Sub(q.start)
-			}
-			p = q.wholeEvents(p)
-		} else if err == io.EOF {
+		switch {
+		case err == io.EOF && byEvent:
+			p = q.lastEvent(q.rest())
+		case err == io.EOF:
 			p = q.rest()
+		case byEvent:
+			p = q.eachEvent(q.wholeEvents(p))
+		case q.sse:
+			q.events.Feed(p)
+			p = q.wholeEvents(p)
+		default:
+			q.pass(p)
+		}
+		if q.firstToken == 0 && q.sse && q.events.Events > 0 {
+			q.firstToken = now.Sub(q.start)
 		}
 		if len(p) > 0 {
 			if werr := q.write(w, p, now); werr != nil {
@@ -187,12 +204,64 @@ func (q *request) WriteTo(w io.Writer) (int64, error) {
 			if q.sse && q.events.Failed {
 				q.outcome = outcomeUpstreamError
 			}
+			if !q.sse {
+				q.readUsage(nil)
+			}
+			if !q.sse || q.events.Done && !q.events.Failed {
+				q.keep()
+			}
 			if !q.reported {
 				q.report(upstream.Success)
 			}
 			return q.bytesOut, nil
 		}
 	}
+}
+
+// pass takes note of a piece of an answer that is no event stream.
+func (q *request) pass(p []byte) {
+	q.tell(p)
+	q.gather(p)
+}
+
+// eachEvent reads whole events, or pieces of a large one, and returns those that
+// the client gets: all, but for the usage that it has not asked for. They are
+// moved together in place.
+func (q *request) eachEvent(p []byte) []byte {
+	kept := p[:0]
+	for len(p) > 0 {
+		n, event := q.events.Next(p)
+		e := p[:n]
+		p = p[n:]
+		if q.takeEvent(e, event && q.events.UsageOnly) {
+			kept = append(kept, e...)
+		}
+	}
+	return kept
+}
+
+// lastEvent is eachEvent for what is there at the end of the stream, which may
+// lack its last line end.
+func (q *request) lastEvent(p []byte) []byte {
+	before := q.events.Events
+	q.events.Feed(p)
+	q.events.End()
+	if q.takeEvent(p, q.events.Events > before && q.events.UsageOnly) {
+		return p
+	}
+	return nil
+}
+
+// takeEvent gathers an event for the cache and reports whether the client gets
+// it. usage says that it holds nothing but the usage.
+func (q *request) takeEvent(e []byte, usage bool) bool {
+	switch {
+	case !usage:
+		q.gather(e)
+	case q.storing && !q.cached.capture.WriteUsage(e):
+		q.forget()
+	}
+	return !usage || !q.hideUsage
 }
 
 // SupportsBodyWriteTo implements fasthttp.BodyWriterTo.

@@ -111,6 +111,8 @@ func needRestart(old, cfg *configs.Config) []string {
 	add("server.admin_listen", o.AdminListen == n.AdminListen)
 	add("server.read_timeout", o.ReadTimeout == n.ReadTimeout)
 	add("server.idle_timeout", o.IdleTimeout == n.IdleTimeout)
+	add("cache", old.Cache == cfg.Cache)
+	add("records", old.Records == cfg.Records)
 	return keys
 }
 

@@ -51,11 +51,17 @@ type request struct {
 	exchange  upstream.Exchange
 	rid       []byte // the engine's id of the request, a JSON string; may be empty
 	tries     int
-	reported  bool // the pool knows how q.worker did
-	armed     bool // the client's connection holds something to cancel
+	why       upstream.RetryReason // the last try was not the last one
+	reported  bool                 // the pool knows how q.worker did
+	armed     bool                 // the client's connection holds something to cancel
 	key       upstream.Key
 	ticket    upstream.Ticket
 	queued    time.Duration // the time in the pool's queue
+
+	ledger
+	cached     *cached // nil until it is needed
+	cacheState string  // what x-sluice-cache says; empty: nothing
+	storing    bool    // the answer is gathered for the cache
 
 	answer
 }
@@ -97,7 +103,7 @@ func (q *request) serve() {
 		q.answerLocally()
 		return
 	}
-	if q.read() && q.rule() {
+	if q.read() && q.rule() && !q.recall() {
 		q.forward()
 	}
 }
@@ -132,6 +138,7 @@ func (q *request) rule() bool {
 		return q.passed(refused)
 	}
 	q.enter()
+	q.noteIntent()
 	q.series.requests.Inc()
 	refused := q.edit(&q.intake)
 	q.router.metrics.contract(&q.contract)
@@ -187,6 +194,10 @@ func (q *request) finish(status int, code errorCode) {
 		}
 		q.exchange.Close()
 		q.abandon()
+	}
+	q.forget()
+	q.record(status, code)
+	if q.worker != nil {
 		q.worker.Release()
 	}
 	q.account(status, code)
@@ -224,6 +235,8 @@ func (q *request) recycle() {
 		forwarded:  q.forwarded[:0],
 		fields:     q.fields[:0],
 		rid:        q.rid[:0],
+		ledger:     q.ledger.recycled(),
+		cached:     q.cached,
 		key:        upstream.Key{Blocks: q.key.Blocks[:0]},
 		ticket:     q.ticket,
 		answer:     q.answer.recycled(),

@@ -23,6 +23,8 @@ import (
 
 	"sluice/configs"
 	"sluice/probe"
+	"sluice/router/cache"
+	"sluice/router/record"
 	"sluice/upstream/gone"
 )
 
@@ -56,6 +58,9 @@ type Router struct {
 	metrics *metricSet
 	snap    atomic.Pointer[snapshot]
 	live    liveSnapshots
+
+	cache   *cache.Cache     // nil: off
+	records *record.Recorder // nil: off
 
 	reload    func() error // reads the configuration anew
 	reloads   reloads
@@ -91,9 +96,12 @@ func New(cfg *configs.Config, opts Options) (*Router, error) {
 	if opts.Access != nil {
 		r.access = newAccessLog(opts.Access)
 	}
+	if err := r.openStores(cfg); err != nil {
+		return nil, errors.Join(err, w.Close())
+	}
 	snap, err := newSnapshot(cfg, r, nil)
 	if err != nil {
-		return nil, errors.Join(err, w.Close())
+		return nil, errors.Join(err, w.Close(), r.closeStores(context.Background()))
 	}
 	r.snap.Store(snap)
 	r.live.add(snap)
@@ -204,6 +212,7 @@ func (r *Router) Shutdown(ctx context.Context) error {
 		case <-time.After(cutGrace): // a request that was cut does not end
 		}
 		r.snap.Load().closePools(nil)
+		err = errors.Join(err, r.closeStores(short))
 	})
 	return err
 }

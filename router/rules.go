@@ -6,6 +6,7 @@ import (
 	"sluice/configs"
 	"sluice/policy"
 	"sluice/probe"
+	"sluice/router/record"
 )
 
 // Rules is what a configuration says of requests, compiled: which decision takes
@@ -16,6 +17,7 @@ type Rules struct {
 	numbers      probe.FieldSet  // whose values the scan must settle
 	passes       map[string]bool // server.passthrough_paths
 	tenantHeader string          // empty: there are no tenants
+	usage        bool            // the usage of every answer is needed
 
 	matcher *policy.Matcher
 	routes  []*route // by the index that the matcher returns
@@ -80,6 +82,7 @@ type route struct {
 	rewrite      *modelName     // in place of the client's model, nil: none
 	params       *policy.Params // nil: none
 	force        *policy.Layer  // nil: none
+	cache        *caching       // nil: none
 	exact        bool           // no estimate stands for counted tokens
 	// governed says that the decision has a contract; contract is that one, or
 	// narrowed holds one for each target that it narrows the contract of.
@@ -93,6 +96,7 @@ func NewRules(cfg *configs.Config) (*Rules, error) {
 	r := &Rules{
 		passes:       map[string]bool{},
 		tenantHeader: cfg.Server.TenantHeader,
+		usage:        cfg.Records.Store != record.Off,
 		plain:        &route{},
 		models:       map[string]*destination{},
 	}
@@ -206,7 +210,10 @@ func (r *Rules) addRoute(cfg *configs.Config, d *configs.Decision) (err error) {
 		return err
 	}
 	for i := range d.Plugins {
-		if p := &d.Plugins[i]; p.Type == configs.RequestParams {
+		switch p := &d.Plugins[i]; p.Type {
+		case configs.ResponseCache:
+			rt.cache = newCaching(cfg, d, &p.Configuration)
+		case configs.RequestParams:
 			rt.exact = p.Configuration.AutoFallback == "reject"
 			if rt.params, err = policy.NewParams(p.Configuration.ParamsSpec()); err != nil {
 				return err

@@ -31,6 +31,14 @@ type ruling struct {
 	// pool has no way to do.
 	unthought policy.ThinkingAsk
 
+	// hideUsage says that the usage of the stream was asked for by the router and
+	// not by the client.
+	hideUsage bool
+	needUsage bool // see Rules.usage
+
+	// steady has requests shared among pools by their hash where chance would do
+	// it: for replay.
+	steady bool
 	// edited, if there is one, is called with the name of each rule that has
 	// had its say on the plan: for explain.
 	edited func(rule string)
@@ -65,7 +73,7 @@ func (r *Rules) asker(h *fasthttp.RequestHeader) asker {
 
 // decide finds the decision that takes the request.
 func (g *ruling) decide(r *Rules, in *intake, who asker) {
-	g.who = who
+	g.who, g.needUsage = who, r.usage
 	g.facts = policy.Facts{
 		Surface: in.endpoint.surface,
 		Path:    in.path,
@@ -92,7 +100,7 @@ func (g *ruling) decide(r *Rules, in *intake, who asker) {
 func (g *ruling) choose(r *Rules, in *intake) *refusal {
 	rt := g.route
 	switch {
-	case rt.shares != nil && rt.sticky:
+	case rt.shares != nil && (rt.sticky || g.steady):
 		g.to(rt.destinations[rt.shares.Pick(policy.RequestHash(g.who.session, in.body))])
 	case rt.shares != nil:
 		g.to(rt.destinations[rt.shares.Pick(rand.Uint64())])
@@ -146,8 +154,59 @@ func (g *ruling) edit(in *intake) *refusal {
 	if written == 0 && surface.Generative() {
 		g.unthought = ask
 	}
+	g.includeUsage(in)
+	g.done("usage")
 	g.splice(in)
 	return nil
+}
+
+// includeUsage has the engine tell the usage of a stream whose client did not ask
+// for it. Members beside include_usage stay. A stream_options that a policy has
+// removed is left out: somebody knows that the engine does not take it.
+func (g *ruling) includeUsage(in *intake) {
+	g.hideUsage = false
+	if !g.needUsage || !in.stream || in.endpoint.surface != probe.SurfaceChat && in.endpoint.surface != probe.SurfaceCompletions {
+		return
+	}
+	if m := in.scan.Last(probe.FieldStream); g.plan.Removed(m) {
+		return
+	}
+	m := in.scan.Last(probe.FieldStreamOptions)
+	switch {
+	case m == nil:
+		g.plan.Inject(policy.Top, usageOptions)
+	case g.plan.Removed(m), g.plan.Replacement(m) != nil:
+		return
+	case m.Kind == probe.KindNull:
+		g.plan.Replace(m, usageOptions)
+	case m.Kind == probe.KindObject:
+		i, own := in.streamOptions(m)
+		if own != nil && own.Kind == probe.KindTrue {
+			return
+		}
+		if own != nil {
+			g.plan.Replace(own, includeUsage)
+		} else {
+			g.plan.Inject(i, includeUsage)
+		}
+	default:
+		return // the engine says what is wrong with it
+	}
+	g.hideUsage = true
+}
+
+// The members that have an engine tell the usage of a stream.
+var (
+	usageOptions = mustLiteral("stream_options", `{"include_usage":true}`)
+	includeUsage = mustLiteral("include_usage", "true")
+)
+
+func mustLiteral(key, value string) *policy.Literal {
+	lit, err := policy.NewLiteral(key, []byte(value))
+	if err != nil {
+		panic("BUG: " + err.Error())
+	}
+	return lit
 }
 
 // thinkingAsk returns whether the client wants the model to think. Its header
@@ -181,6 +240,10 @@ func (g *ruling) splice(in *intake) {
 	}
 	g.segments = g.plan.AppendSegments(g.segments, in.body)
 }
+
+// observesParams reports whether request_params counts what it would do and does
+// nothing.
+func (g *ruling) observesParams() bool { return g.route.params.Observes() }
 
 // done tells explain that a rule has had its say.
 func (g *ruling) done(rule string) {

@@ -177,10 +177,10 @@ func poolSpec(pc *configs.Pool) (upstream.PoolSpec, error) {
 		Protocol:   pc.Protocol,
 		Health: upstream.Health{
 			Path: pc.Health.Path, Interval: pc.Health.Interval, Timeout: pc.Health.Timeout,
-			UnhealthyAfter: pc.Health.UnhealthyAfter, HealthyAfter: pc.Health.HealthyAfter, FailOpen: pc.Health.FailOpen,
+			UnhealthyAfter: pc.Health.UnhealthyAfter, HealthyAfter: pc.Health.HealthyAfter, MinHealthy: pc.Health.MinHealthy, FailOpen: pc.Health.FailOpen,
 		},
 		Breaker: upstream.Breaker(pc.Breaker),
-		Retry:   upstream.Retry{Attempts: pc.Retry.Attempts, Budget: pc.Retry.Budget},
+		Retry:   upstream.Retry{Attempts: pc.Retry.Attempts, Budget: pc.Retry.Budget, Backoff: upstream.Backoff(pc.Retry.Backoff)},
 		Limits: upstream.Limits{
 			PerWorker:    pc.Limits.MaxInflightPerWorker,
 			Pool:         pc.Limits.MaxInflight,

@@ -295,3 +295,13 @@ func (p *Pool) Full() uint64 { return p.full.Load() }
 
 // Late returns how many requests waited in vain.
 func (p *Pool) Late() uint64 { return p.late.Load() }
+
+// Sleep waits for d, or until Cancel is called, after Prepare.
+func (t *Ticket) Sleep(d time.Duration) {
+	t.init(d)
+	defer t.timer.Stop()
+	select {
+	case <-t.timer.C:
+	case <-t.canceled:
+	}
+}
