@@ -301,7 +301,7 @@ func (w *Worker) young(now time.Time) *conn {
 	defer w.mu.Unlock()
 	n := len(w.idle)
 	// Those below the top have rested longer; reap closes them.
-	if n == 0 || now.Sub(w.idle[n-1].rested) >= idleLimit {
+	if n == 0 || now.Sub(w.idle[n-1].rested) >= w.rest {
 		return nil
 	}
 	c := w.idle[n-1]

@@ -26,6 +26,7 @@ type Exchange struct {
 	broken bool   // the request was not written to its end
 
 	started time.Time
+	sent    time.Time // when the request was, for the time to the head
 	late    Fault     // what it means when the deadline of the socket passes
 	rearm   time.Time // when the deadline must be moved, see armBody
 	settled bool      // it need not be moved any more
@@ -78,6 +79,7 @@ func (x *Exchange) Do(w *Worker, req *Request) error {
 		}
 		x.discard()
 		if !stale {
+			w.observeResend()
 			break // the others may be as old
 		}
 	}
@@ -188,6 +190,9 @@ func (x *Exchange) Close() {
 	x.canceled = false
 	x.mu.Unlock()
 	if s != nil {
+		if x.done {
+			x.worker.observeAnswer(s.Status())
+		}
 		s.Close()
 		if x.worker.retired.Load() {
 			x.worker.reapH2()
@@ -195,6 +200,9 @@ func (x *Exchange) Close() {
 	}
 	if c == nil {
 		return
+	}
+	if x.done {
+		x.worker.observeAnswer(c.answer.Status)
 	}
 	clean := x.done && !x.extra && !x.broken && !canceled && c.answer.Reusable()
 	x.piece = nil
@@ -286,7 +294,7 @@ func (x *Exchange) try(c *conn, req *Request, now time.Time, reused bool) *Error
 	c.attach()
 	c.answer.Reset(req.Method)
 	c.out = h1.AppendRequest(c.out, req.Method, req.Target, x.worker.host, req.Fields, req.Length)
-	x.rearm, x.settled = time.Time{}, false
+	x.sent, x.rearm, x.settled = now, time.Time{}, false
 	if err := x.armHead(now); err != nil {
 		return x.socketError(err, FaultClosed)
 	}
@@ -364,6 +372,7 @@ func (x *Exchange) readHead(in []byte) (rest []byte, e *Error) {
 			return nil, x.newError(FaultProtocol, err)
 		}
 		if in = in[n:]; done {
+			x.worker.observeFirstByte(time.Since(x.sent))
 			return in, nil
 		}
 	}
@@ -415,6 +424,7 @@ func (x *Exchange) armBody() error {
 	}
 	limit := x.worker.timeouts.BetweenEvents
 	x.rearm = now.Add(limit / 8)
+	x.worker.observePiece(now)
 	err := x.arm(now, limit+limit/8, FaultBetween)
 	x.settled = limit == 0 || x.late == FaultTotal
 	return err
@@ -491,6 +501,7 @@ func (x *Exchange) newError(f Fault, err error) *Error {
 // count counts e, which the caller is about to be told, as the worker's fault
 // unless it is not.
 func (x *Exchange) count(e *Error) *Error {
+	x.worker.observeFault(e.Fault)
 	if e.Fault != FaultCanceled {
 		x.worker.fails.Add(1)
 	}

@@ -113,7 +113,8 @@ func (w *Worker) openH2() (c *h2c.Conn, connected bool, err error) {
 	if limit == 0 {
 		limit = lookTimeout
 	}
-	end := time.Now().Add(limit)
+	begun := time.Now()
+	end := begun.Add(limit)
 	d := net.Dialer{Deadline: end}
 	nc, err := d.DialContext(w.life, "tcp", w.addr)
 	if err != nil {
@@ -125,6 +126,9 @@ func (w *Worker) openH2() (c *h2c.Conn, connected bool, err error) {
 	if err == nil && c.Available() == 0 { // nobody has the connection yet
 		c.Close()
 		return nil, true, errNoStreams
+	}
+	if err == nil {
+		w.observeConnect(time.Since(begun))
 	}
 	return c, true, err
 }
@@ -168,11 +172,13 @@ func (x *Exchange) doStream(req *Request) (again bool, err *Error) {
 			return false, x.newError(FaultCanceled, nil)
 		}
 		x.rearm, x.settled = time.Time{}, false
-		if err := x.arm(time.Now(), x.worker.timeouts.FirstByte, FaultFirstByte); err != nil {
+		x.sent = time.Now()
+		if err := x.arm(x.sent, x.worker.timeouts.FirstByte, FaultFirstByte); err != nil {
 			return false, x.socketError(err, FaultClosed)
 		}
 		doErr := s.Do(&x.h2req)
 		if doErr == nil {
+			x.worker.observeFirstByte(time.Since(x.sent))
 			return false, nil
 		}
 		e := h2Error(doErr)
@@ -181,6 +187,7 @@ func (x *Exchange) doStream(req *Request) (again bool, err *Error) {
 		}
 		// The worker was leaving, or has left: once more on a connection that
 		// it has just answered on.
+		x.worker.observeResend()
 		x.closeStream()
 	}
 }
