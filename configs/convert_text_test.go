@@ -229,7 +229,7 @@ func TestConvertFaults(t *testing.T) {
 			t.Errorf("unexpected error of %s to %s\n got %v %s\nwant %s", text, to, err, out, want)
 		}
 	}
-	f("toml", `{"log": {"x": 1}}`, "a.json:1:10: log.x: unknown key; expected one of level, format, access, sample, slow")
+	f("toml", `{"log": {"acces": 1}}`, "a.json:1:10: log.acces: unknown key; did you mean access?")
 	f("xml", `{}`, `unknown format "xml"; expected one of yaml, json, toml, sluice`)
 	pool := func(body string) string {
 		return `{"pools": [{"name": "a", "workers": [{"url": "http://a:1"}], "extra_body": ` + body + `}]}`

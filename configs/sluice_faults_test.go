@@ -139,7 +139,7 @@ func TestFaultsSluiceBomb(t *testing.T) {
 }
 
 func TestReport(t *testing.T) {
-	inDir(t, "a.sluice", "SERVER { lisen: x }\nCACHE {\n  redis: { password: \"s3cret\" adr: x }\n  redis2: {}\n}\n", "b.yaml", "log: {x: 1}")
+	inDir(t, "a.sluice", "SERVER { lisen: x }\nCACHE {\n  redis: { password: \"s3cret\" adr: x }\n  redis2: {}\n}\n", "b.yaml", "log: {acces: 1}")
 	_, err := Load(Options{Files: []string{"a.sluice", "b.yaml", "c.sluice"}})
 	want := `a.sluice:1:10: server.lisen: unknown key; did you mean listen?
     SERVER { lisen: x }
@@ -148,7 +148,7 @@ a.sluice:3:31: cache.redis.adr: unknown key; did you mean addr?
 a.sluice:4:3: cache.redis2: unknown key; did you mean redis?
       redis2: {}
       ^
-b.yaml:1:7: log.x: unknown key; expected one of level, access
+b.yaml:1:7: log.acces: unknown key; did you mean access?
 c.sluice: cannot be read: no such file or directory`
 	if got := Report(err); got != want {
 		t.Errorf("unexpected report\n got %s\nwant %s", got, want)
