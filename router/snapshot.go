@@ -80,49 +80,42 @@ func newSnapshot(cfg *configs.Config, r *Router, old *snapshot) (*snapshot, erro
 	return s, nil
 }
 
-// addPools makes the new pools first, and changes those of old last, so that
-// little is left that could fail after it.
+// addPools makes the new pools first and checks what becomes of those of old, so
+// that nothing is left to fail once the first of them has changed.
 func (s *snapshot) addPools(cfg *configs.Config, m *metricSet, old *snapshot) (err error) {
 	s.pools = make([]*pool, len(cfg.Pools))
-	var made, changed []*pool
+	var made []*pool
 	defer func() {
-		if err == nil {
-			return
-		}
-		for _, p := range made {
-			p.up.Close()
-		}
-		for _, p := range changed {
-			if e := p.up.Apply(p.spec); e != nil {
-				panic("BUG: a pool does not go back to what it was: " + e.Error())
+		if err != nil {
+			for _, p := range made {
+				p.up.Close()
 			}
 		}
 	}()
 	for i := range cfg.Pools {
-		pc := &cfg.Pools[i]
-		spec, err := poolSpec(pc)
+		spec, err := poolSpec(&cfg.Pools[i])
 		if err != nil {
 			return err
 		}
-		s.pools[i] = newPool(spec, m)
-		if old.pool(pc.Name) != nil {
-			continue
+		p := newPool(spec, m)
+		s.pools[i] = p
+		if before := old.pool(spec.Name); before != nil {
+			p.up = before.up
+			err = p.up.Check(spec)
+		} else if p.up, err = upstream.NewPool(spec); err == nil {
+			made = append(made, p)
 		}
-		if s.pools[i].up, err = upstream.NewPool(spec); err != nil {
+		if err != nil {
 			return err
 		}
-		made = append(made, s.pools[i])
 	}
 	for _, p := range s.pools {
-		before := old.pool(p.spec.Name)
-		if before == nil {
+		if old.pool(p.spec.Name) == nil {
 			continue
 		}
-		if err := before.up.Apply(p.spec); err != nil {
-			return err
+		if err := p.up.Apply(p.spec); err != nil {
+			panic("BUG: a pool does not take what it was checked for: " + err.Error())
 		}
-		p.up = before.up
-		changed = append(changed, before)
 	}
 	return nil
 }
