@@ -104,8 +104,12 @@ type server struct {
 	sims    *simPool // nil until a configuration without pools was read
 }
 
+// errNoPools keeps a file that somebody is just writing, or has emptied, from
+// putting simulated engines in the place of real ones.
+var errNoPools = errors.New("there are no pools any more: simulated engines take their place at a start alone")
+
 // load reads the configuration. One without pools gets that of simulated
-// engines, which are started at the first time.
+// engines, which are started at the first time, and then alone.
 func (s *server) load(opts configs.Options) (*configs.Config, error) {
 	cfg, err := configs.Load(opts)
 	if err != nil {
@@ -113,6 +117,9 @@ func (s *server) load(opts configs.Options) (*configs.Config, error) {
 	}
 	if len(cfg.Pools) > 0 {
 		return cfg, nil
+	}
+	if s.log != nil && s.sims == nil {
+		return nil, errNoPools
 	}
 	if s.sims == nil {
 		if s.sims, err = simulate(cfg); err != nil {

@@ -37,6 +37,7 @@ func (b *lockedBuffer) String() string {
 type running struct {
 	stderr    lockedBuffer
 	stop, now context.CancelFunc
+	hup       chan os.Signal
 	code      chan int
 }
 
