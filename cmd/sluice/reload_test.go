@@ -34,7 +34,6 @@ type fleetOne struct {
 func startIn(t *testing.T, dir string, env []string, args ...string) *fleetOne {
 	t.Helper()
 	r := &running{code: make(chan int, 1), hup: make(chan os.Signal, 1)}
-	args = append(append([]string{}, anyPort...), args...)
 	p := &process{args: args, env: env, stdout: io.Discard, stderr: &r.stderr, hup: r.hup}
 	p.stop, r.stop = context.WithCancel(context.Background())
 	p.now, r.now = context.WithCancel(context.Background())
@@ -159,6 +158,10 @@ const onePool = "pools: [{name: p, models: [m], health: {interval: 0s}, workers:
 
 func withDrain(seconds int) string { return fmt.Sprintf("%sserver: {drain: %ds}\n", onePool, seconds) }
 
+func withListen(addr string) string {
+	return fmt.Sprintf("%sserver: {listen: '%s', admin_listen: '127.0.0.1:0'}\n", onePool, addr)
+}
+
 // B83: the old configuration serves on while a faulty one is there, in answer,
 // log and metrics, and the next good one is picked up; however the file changes.
 func TestB83_Reload(t *testing.T) {
@@ -168,7 +171,7 @@ func TestB83_Reload(t *testing.T) {
 	if err := os.WriteFile(name, []byte(withDrain(1)), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	f := startIn(t, dir, nil, "--config", name)
+	f := startIn(t, dir, nil, append(anyPort, "--config", name)...)
 	f.serves("the start", opts)
 	at := f.metric(lastGoodAt)
 
@@ -208,10 +211,10 @@ func TestB83_Reload(t *testing.T) {
 func TestB83_ReloadOnDemand(t *testing.T) {
 	dir := t.TempDir()
 	name := filepath.Join(dir, "c.yaml")
-	if err := os.WriteFile(name, []byte(withDrain(1)), 0o600); err != nil {
+	if err := os.WriteFile(name, []byte(withListen("127.0.0.1:0")), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	f := startIn(t, dir, nil, "--config", name)
+	f := startIn(t, dir, nil, "serve", "--config", name)
 	post := func() (int, string) {
 		t.Helper()
 		resp, err := http.Post("http://"+f.admin+"/-/reload", "", nil)
@@ -234,12 +237,12 @@ func TestB83_ReloadOnDemand(t *testing.T) {
 	if status, body := post(); status != 422 || !strings.Contains(body, "c.yaml:1:") || !strings.Contains(body, "server.drain") {
 		t.Errorf("unexpected answer %d %s", status, body)
 	}
-	f.write("c.yaml", onePool+"server: {read_timeout: 5s}\n")
+	f.write("c.yaml", withListen("localhost:0"))
 	if status, _ := post(); status != 200 {
 		t.Errorf("unexpected status %d", status)
 	}
 	f.logged("some keys have new values that only a restart will take")
-	f.logged("server.read_timeout")
+	f.logged(`"keys":"server.listen"`)
 }
 
 // A ConfigMap's files are symbolic links to links, of which one is swapped.
@@ -262,7 +265,7 @@ func TestB83_ReloadConfigMap(t *testing.T) {
 	link("..v1", "..data")
 	link("..data/c.yaml", "c.yaml")
 	name := filepath.Join(dir, "c.yaml")
-	f := startIn(t, dir, nil, "--config", name)
+	f := startIn(t, dir, nil, append(anyPort, "--config", name)...)
 	link("..v2", "..tmp")
 	f.do(os.Rename(filepath.Join(dir, "..tmp"), filepath.Join(dir, "..data")))
 	f.do(os.RemoveAll(filepath.Join(dir, "..v1")))
@@ -287,7 +290,7 @@ func TestB83_ReloadSeveralFiles(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	f := startIn(t, dir, []string{"SLUICE_LOG__LEVEL=info"}, "--config", opts.Files[0], "--config", opts.Files[1])
+	f := startIn(t, dir, []string{"SLUICE_LOG__LEVEL=info"}, append(anyPort, "--config", opts.Files[0], "--config", opts.Files[1])...)
 	opts.Env[0] = "SLUICE_LOG__LEVEL=info"
 	f.write("b.json", `{"server": {"idle_timeout": "4s"}}`)
 	f.serves("a change of the second file", opts)
@@ -314,7 +317,7 @@ func TestB83_ReloadSecretsAndCertificates(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	f := startIn(t, dir, nil, "--config", path("c.yaml"))
+	f := startIn(t, dir, nil, append(anyPort, "--config", path("c.yaml"))...)
 	f.write("secret", "two")
 	f.becomes("a new secret", goodReloads, "1")
 	f.write("ca.pem", authority(t))
