@@ -15,7 +15,7 @@ const (
 	// keptOutput is the largest output buffer that a connection keeps, keptBody
 	// the largest of the two that a stream keeps for the next one's answer.
 	keptOutput = 2 * maxQueued
-	keptBody   = 64 << 10
+	keptBody   = 8 << 10
 )
 
 // Config is how a connection behaves. Its zero value is usable.

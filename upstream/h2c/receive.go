@@ -135,6 +135,9 @@ func (ss *session) dataPiece(p []byte) {
 	if st == nil {
 		return
 	}
+	if cap(st.body)-len(st.body) < len(p) {
+		st.body = ss.grow(st.body, len(p))
+	}
 	if err := st.data(p); err != nil {
 		ss.breakStream(st, err)
 		return

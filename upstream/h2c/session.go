@@ -1,6 +1,8 @@
 package h2c
 
 import (
+	"slices"
+
 	"golang.org/x/net/http2/hpack"
 
 	"sluice/upstream/h1"
@@ -69,6 +71,9 @@ type session struct {
 	unreturned int
 	shrink     bool // the peer wants us to give up the dynamic table
 	shrunk     bool // and was told that we have
+
+	large     [][]byte // buffers for bodies that nobody uses
+	largeSize int      // of all of them together
 
 	ping      uint64 // number of the last PING
 	pinging   bool   // it was not answered yet
@@ -337,4 +342,44 @@ func (ss *session) closeFault(st *state, why error, sent int64) *Error {
 		e.Stale = st.begunAt == ss.received
 	}
 	return e
+}
+
+// keptLarge bounds the large buffers that wait for another body.
+const keptLarge = 2 << 20
+
+// grow returns b with room for n more bytes. Where that takes a large buffer, it
+// may be one that was given back, as b is then: many streams end before another
+// begins, and the answers of engines that do not pause fill whole windows.
+func (ss *session) grow(b []byte, n int) []byte {
+	n += len(b)
+	if n <= keptBody {
+		return slices.Grow(b, n-len(b))
+	}
+	var bigger []byte
+	if last := len(ss.large) - 1; last >= 0 && cap(ss.large[last]) >= n {
+		bigger = ss.large[last]
+		ss.large[last] = nil
+		ss.large = ss.large[:last]
+		ss.largeSize -= cap(bigger)
+	} else {
+		bigger = make([]byte, 0, 2*n)
+	}
+	bigger = append(bigger, b...)
+	if cap(b) > keptBody {
+		ss.giveBack(b)
+	}
+	return bigger
+}
+
+// giveBack takes a large buffer that is not used any more. The largest are the
+// first to be used again.
+func (ss *session) giveBack(b []byte) {
+	if ss.largeSize+cap(b) > keptLarge {
+		return
+	}
+	ss.largeSize += cap(b)
+	ss.large = append(ss.large, b[:0])
+	for i := len(ss.large) - 1; i > 0 && cap(ss.large[i]) < cap(ss.large[i-1]); i-- {
+		ss.large[i], ss.large[i-1] = ss.large[i-1], ss.large[i]
+	}
 }

@@ -603,3 +603,39 @@ func TestSession_Splits(t *testing.T) {
 		f(in[:i], in[i:])
 	}
 }
+
+// TestSession_LargeBuffers: what is given back is used again, the largest first, and
+// no more is kept than keptLarge.
+func TestSession_LargeBuffers(t *testing.T) {
+	ss := newSession(1, firstWindow)
+	small := ss.grow(nil, 100)
+	if cap(small) > keptBody {
+		t.Fatalf("unexpected capacity of a small buffer; got %d", cap(small))
+	}
+	first := ss.grow(append(small, "begin"...), keptBody)
+	if string(first) != "begin" || cap(first) < keptBody+5 {
+		t.Fatalf("unexpected buffer; got %q of %d", first, cap(first))
+	}
+	second := ss.grow(first, 4*keptBody)
+	if string(second) != "begin" || len(ss.large) != 1 || ss.largeSize != cap(first) {
+		t.Fatalf("unexpected buffers kept; got %d of %d bytes", len(ss.large), ss.largeSize)
+	}
+	size := cap(second)
+	ss.giveBack(second)
+	if third := ss.grow(nil, keptBody+1); cap(third) != size || len(third) != 0 {
+		t.Fatalf("unexpected buffer; got %d of %d; want the largest, %d", len(third), cap(third), size)
+	}
+	for range 3 {
+		ss.giveBack(make([]byte, keptLarge/2))
+	}
+	total := 0
+	for i, b := range ss.large {
+		total += cap(b)
+		if i > 0 && cap(b) < cap(ss.large[i-1]) {
+			t.Errorf("buffer %d is smaller than the one before", i)
+		}
+	}
+	if total != ss.largeSize || total > keptLarge {
+		t.Errorf("unexpected size of what is kept; got %d, counted as %d; want at most %d", total, ss.largeSize, keptLarge)
+	}
+}

@@ -226,13 +226,15 @@ func (s *Stream) Close() {
 	}
 }
 
-// resetLocked makes s as new. Large buffers are left to the collector.
+// resetLocked makes s as new. Large buffers go back to the session.
 func (s *Stream) resetLocked() {
 	s.st.reset()
 	if cap(s.st.body) > keptBody {
+		s.conn.ss.giveBack(s.st.body)
 		s.st.body = nil
 	}
 	if s.piece = s.piece[:0]; cap(s.piece) > keptBody {
+		s.conn.ss.giveBack(s.piece)
 		s.piece = nil
 	}
 	if cap(s.parts.kept) > keptParts {
