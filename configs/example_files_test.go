@@ -9,11 +9,11 @@ import (
 	"testing"
 )
 
-// The three examples are one configuration, so that who reads one may trust
+// The four examples are one configuration, so that who reads one may trust
 // the others.
 func TestExamplesAreOneConfig(t *testing.T) {
 	var first *Config
-	for _, name := range []string{"example.yaml", "example.toml", "example.json"} {
+	for _, name := range []string{"example.yaml", "example.toml", "example.json", "example.sluice"} {
 		c, err := Load(Options{Files: []string{name}})
 		if err != nil {
 			t.Fatalf("cannot load %s: %v", name, err)

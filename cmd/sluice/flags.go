@@ -97,5 +97,15 @@ func (c *configFlags) load() (*configs.Config, error) {
 	if err != nil {
 		return nil, err
 	}
-	return configs.Load(o)
+	return loadConfig(o)
+}
+
+// loadConfig reads a configuration. The error has the lines at fault of .sluice
+// files.
+func loadConfig(o configs.Options) (*configs.Config, error) {
+	cfg, err := configs.Load(o)
+	if err != nil {
+		return nil, errors.New(configs.Report(err))
+	}
+	return cfg, nil
 }

@@ -111,7 +111,7 @@ var errNoPools = errors.New("there are no pools any more: simulated engines take
 // load reads the configuration. One without pools gets that of simulated
 // engines, which are started at the first time, and then alone.
 func (s *server) load(opts configs.Options) (*configs.Config, error) {
-	cfg, err := configs.Load(opts)
+	cfg, err := loadConfig(opts)
 	if err != nil {
 		return nil, fmt.Errorf("wrong configuration:\n%w", err)
 	}
