@@ -320,3 +320,20 @@ func (l *loader) end(t *testing.T) {
 		t.Errorf("%d of %d streams failed", n, l.sent.Load())
 	}
 }
+
+// The models surface shows aliases and context windows, each name once.
+func TestModelsShowWindows(t *testing.T) {
+	s, _ := startPools(t, 1, `
+pools:
+  - {name: a, models: [m], aliases: {al: m}, context_windows: {m: 32K}, workers: [{url: ENGINE0}]}
+  - {name: b, models: [m, n], workers: [{url: ENGINE0}]}
+routing: {decisions: [{name: d, pool: b, rules: {type: tenant, name: t}}]}
+server: {tenant_header: x-tenant}
+`)
+	r := s.send("GET", "/v1/models", "")
+	for _, want := range []string{`"id":"m","object":"model"`, `"id":"al","object":"model"`, `"root":"m","max_model_len":32000`, `"id":"n","object":"model"`} {
+		if strings.Count(r.body, want) != 1 {
+			t.Errorf("unexpected list of models %s; want %s once", r.body, want)
+		}
+	}
+}

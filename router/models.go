@@ -18,6 +18,8 @@ type modelObject struct {
 	OwnedBy string `json:"owned_by"`
 	// Root is the model that an alias stands for.
 	Root string `json:"root,omitempty"`
+	// MaxModelLen is the context window in tokens, as vLLM names it.
+	MaxModelLen int `json:"max_model_len,omitempty"`
 }
 
 type modelList struct {
@@ -29,18 +31,18 @@ type modelList struct {
 func (s *snapshot) listModels(cfg *configs.Config, now time.Time) {
 	list := modelList{Object: "list", Data: []modelObject{}}
 	s.listOnes = map[string][]byte{}
-	add := func(id, root string) {
+	add := func(id, root string, window configs.Tokens) {
 		if s.listOnes[id] != nil { // of an earlier pool, which requests go to
 			return
 		}
-		m := modelObject{ID: id, Object: "model", Created: now.Unix(), OwnedBy: "sluice", Root: root}
+		m := modelObject{ID: id, Object: "model", Created: now.Unix(), OwnedBy: "sluice", Root: root, MaxModelLen: int(window)}
 		list.Data = append(list.Data, m)
 		s.listOnes[id] = marshal(m)
 	}
 	for i := range cfg.Pools {
 		p := &cfg.Pools[i]
 		for _, id := range p.Models {
-			add(id, "")
+			add(id, "", p.ContextWindows[id])
 		}
 		aliases := make([]string, 0, len(p.Aliases))
 		for a := range p.Aliases {
@@ -48,7 +50,7 @@ func (s *snapshot) listModels(cfg *configs.Config, now time.Time) {
 		}
 		slices.Sort(aliases)
 		for _, a := range aliases {
-			add(a, p.Aliases[a])
+			add(a, p.Aliases[a], p.ContextWindows[p.Aliases[a]])
 		}
 	}
 	s.list = marshal(list)

@@ -1,6 +1,7 @@
 package router
 
 import (
+	"bytes"
 	"time"
 
 	"github.com/valyala/fasthttp"
@@ -23,6 +24,7 @@ type ledger struct {
 	intent, sampling []byte
 	tried            time.Time // when the attempt began
 	told             []byte    // of an answer that is no stream and passes in pieces
+	reportedModel    []byte    // what the answer says it is of
 	usage            probe.Usage
 }
 
@@ -30,7 +32,7 @@ func (l *ledger) recycled() ledger {
 	if cap(l.told) > maxHeld {
 		l.told = nil
 	}
-	return ledger{intent: l.intent[:0], sampling: l.sampling[:0], told: l.told[:0]}
+	return ledger{intent: l.intent[:0], sampling: l.sampling[:0], told: l.told[:0], reportedModel: l.reportedModel[:0]}
 }
 
 // noteIntent keeps what the client asked of sampling.
@@ -64,6 +66,34 @@ func (q *request) readUsage(body []byte) {
 		body = q.told
 	}
 	q.usage, _ = probe.ReadUsage(body, q.endpoint.surface)
+	q.readModel(body)
+}
+
+// readModel reads the model that an answer names, body or the first events of a
+// stream. Within a string the quotes of the key would be escaped, so that the
+// first one found is the key of an object.
+func (q *request) readModel(p []byte) {
+	if q.router.records == nil || len(q.reportedModel) > 0 {
+		return
+	}
+	const key = `"model"`
+	i := bytes.Index(p, []byte(key))
+	if i < 0 {
+		return
+	}
+	p = bytes.TrimLeft(p[i+len(key):], " :\t\r\n")
+	if len(p) == 0 || p[0] != '"' {
+		return
+	}
+	for end := 1; end < len(p) && end < 6*maxModelName; end++ {
+		switch p[end] {
+		case '\\':
+			end++
+		case '"':
+			q.reportedModel = probe.AppendUnquoted(q.reportedModel[:0], p[:end+1])
+			return
+		}
+	}
 }
 
 // record writes the rows of a request that ends: that of its last attempt, and
@@ -105,6 +135,7 @@ func (q *request) recordAttempt(status int, code errorCode) {
 		row.PromptTokens, row.CachedPromptTokens, row.CompletionTokens = q.usage.PromptTokens, q.usage.CachedPromptTokens, q.usage.CompletionTokens
 	}
 	row.FinishReason = q.usage.Finish
+	row.ModelReported.Set(q.reportedModel)
 	q.router.records.Add(row)
 }
 

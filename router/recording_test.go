@@ -93,7 +93,8 @@ routing:
 	}
 	for _, r := range got {
 		if r["kind"] == "attempt" && r["status"] == "200" {
-			if r["prompt_tokens"] == "" || r["completion_tokens"] == "" || r["pool"] != "a" || r["provider"] != "vllm" || r["model"] != "m" || r["attempt"] != "1" {
+			if r["prompt_tokens"] == "" || r["completion_tokens"] == "" || r["pool"] != "a" || r["provider"] != "vllm" || r["model"] != "m" || r["attempt"] != "1" ||
+				r["model_reported"] != "m" && r["surface"] != "generate" {
 				t.Errorf("a row lacks something: %v", r)
 			}
 		}

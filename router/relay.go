@@ -193,6 +193,7 @@ func (q *request) WriteTo(w io.Writer) (int64, error) {
 		}
 		if q.firstToken == 0 && q.sse && q.events.Events > 0 {
 			q.firstToken = now.Sub(q.start)
+			q.readModel(p)
 		}
 		if len(p) > 0 {
 			if werr := q.write(w, p, now); werr != nil {
