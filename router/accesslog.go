@@ -3,6 +3,7 @@ package router
 import (
 	"context"
 	"log/slog"
+	"math/rand/v2"
 	"sync"
 	"time"
 	"unsafe"
@@ -19,7 +20,7 @@ type accessLog struct {
 // group without a name, which slog writes inline: a record with more than five
 // attributes of its own allocates. Times are whole microseconds, since slog
 // allocates for each float, too.
-type accessLine struct{ attrs [20]slog.Attr }
+type accessLine struct{ attrs [24]slog.Attr }
 
 func newAccessLog(h slog.Handler) *accessLog {
 	l := &accessLog{handler: h}
@@ -42,9 +43,28 @@ func (q *request) account(status int, code errorCode) {
 	if q.firstToken > 0 && s.ttft != nil {
 		s.ttft.Update(q.firstToken.Seconds())
 	}
-	if q.router.access != nil {
+	q.noteFailure(status, code)
+	if q.router.access != nil && q.logged(status, d) {
 		q.router.access.write(q, status, code, d)
 	}
+}
+
+// logged reports whether the request gets a line: each one that failed, was
+// refused or was slow, and of the others a share.
+func (q *request) logged(status int, d time.Duration) bool {
+	c := &q.snap.cfg.Log
+	switch {
+	case !c.Access:
+		return false
+	case q.slow(d), q.outcome != outcomeOK, q.fault != nil, status >= 400, c.Sample >= 1:
+		return true
+	}
+	return rand.Float64() < c.Sample
+}
+
+func (q *request) slow(d time.Duration) bool {
+	limit := q.snap.cfg.Log.Slow
+	return limit > 0 && d >= limit
 }
 
 func (l *accessLog) write(q *request, status int, code errorCode, d time.Duration) {
@@ -87,6 +107,9 @@ func (l *accessLog) write(q *request, status int, code errorCode, d time.Duratio
 		a = append(a, slog.Int64("ttft_us", q.firstToken.Microseconds()))
 	}
 	level := slog.LevelInfo
+	if q.slow(d) {
+		a = append(a, slog.Bool("slow", true))
+	}
 	if q.fault != nil {
 		a = append(a, slog.String("error", q.fault.Error()))
 		level = slog.LevelWarn

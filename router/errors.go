@@ -15,6 +15,8 @@ const (
 	codeBadRequest        errorCode = "bad_request"
 	codeContractViolation errorCode = "sampling_contract_violation"
 	codeParamsViolation   errorCode = "request_params_violation"
+	codeUnauthorized      errorCode = "unauthorized"
+	codeForbidden         errorCode = "forbidden"
 	codeNotFound          errorCode = "not_found"
 	codeModelNotFound     errorCode = "model_not_found"
 	codeMethodNotAllowed  errorCode = "method_not_allowed"

@@ -31,6 +31,10 @@ func (q *request) forward() {
 			q.exchange.Cancel()
 		}
 		next, err := q.try()
+		if q.tries == 1 {
+			overhead := q.exchange.Started().Sub(q.ready) - q.queued
+			q.router.metrics.work.overhead.Update(overhead.Seconds())
+		}
 		if next == nil {
 			if err != nil {
 				q.fail(err)

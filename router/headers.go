@@ -22,6 +22,7 @@ var (
 	nameRequestID      = []byte("X-Request-Id")
 	nameThinking       = []byte("X-Sluice-Thinking")
 	protoHTTP          = []byte("http")
+	protoHTTPS         = []byte("https")
 )
 
 // identify settles the request's id: the client's own, if it is a plain token,
@@ -96,7 +97,11 @@ func (q *request) workerFields() {
 		q.fields = append(q.fields, h1.Field{Name: nameForwardedHost, Value: h.Host()})
 	}
 	if !hasProto {
-		q.fields = append(q.fields, h1.Field{Name: nameForwardedProto, Value: protoHTTP})
+		proto := protoHTTP
+		if q.ctx.IsTLS() {
+			proto = protoHTTPS
+		}
+		q.fields = append(q.fields, h1.Field{Name: nameForwardedProto, Value: proto})
 	}
 	q.fields = q.pool.up.EditFields(q.fields)
 }
@@ -129,6 +134,7 @@ func (q *request) clientFields(fields []h1.Field) {
 		case h1.HopByHop(f.Name), bytes.EqualFold(f.Name, []byte("Content-Length")):
 		case len(q.connection) > 0 && h1.ConnectionNames(q.connection, f.Name):
 		case bytes.EqualFold(f.Name, nameRequestID), bytes.EqualFold(f.Name, nameErrorCode):
+		case q.snap.cors.ours(f.Name):
 		case bytes.EqualFold(f.Name, nameContentType):
 			h.SetContentTypeBytes(f.Value)
 		default:

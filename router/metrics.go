@@ -28,6 +28,7 @@ type metricSet struct {
 	set    *metrics.Set
 	panics *metrics.Counter
 	none   [probe.NumSurfaces]*series // requests that reached no pool
+	work   work
 
 	rejected, observed, injected, replaced [probe.NumFields]*metrics.Counter
 }
@@ -35,6 +36,7 @@ type metricSet struct {
 func newMetricSet() *metricSet {
 	m := &metricSet{set: metrics.NewSet()}
 	m.panics = m.set.NewCounter("sluice_panics_total")
+	m.work = newWork(m.set)
 	for i := range m.none {
 		m.none[i] = m.series(probe.Surface(i), noPool)
 	}
@@ -100,7 +102,10 @@ func (r *Router) writeMetrics(w io.Writer) {
 	metrics.WriteCounterUint64(w, `sluice_config_reloads_total{result="success"}`, r.reloads.good.Load())
 	metrics.WriteCounterUint64(w, `sluice_config_reloads_total{result="failure"}`, r.reloads.bad.Load())
 	metrics.WriteGaugeUint64(w, fmt.Sprintf("sluice_config_info{hash=%q}", r.reloads.last.Load().hash), 1)
+	r.secure.data.write(w)
+	r.secure.admin.write(w)
 	for _, p := range r.snap.Load().pools {
+		p.writeUpstream(w)
 		pool := fmt.Sprintf("{pool=%q}", p.up.Name())
 		metrics.WriteCounterUint64(w, "sluice_retries_total"+pool, p.up.Retries())
 		metrics.WriteCounterUint64(w, "sluice_retry_budget_exhausted_total"+pool, p.up.Exhausted())
@@ -126,6 +131,7 @@ func (r *Router) writeMetrics(w io.Writer) {
 			metrics.WriteGaugeUint64(w, "sluice_worker_healthy"+labels, uint64(number(wk.Healthy())))
 			metrics.WriteGaugeUint64(w, "sluice_worker_breaker_open"+labels, uint64(number(p.up.Breaker(wk) != upstream.BreakerClosed)))
 			metrics.WriteCounterUint64(w, "sluice_worker_breaker_changes_total"+labels, wk.BreakerTrips())
+			writeWorkerState(w, p.up.Name(), wk)
 		}
 	}
 	r.writeStores(w)

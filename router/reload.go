@@ -17,11 +17,16 @@ func (r *Router) Reload(cfg *configs.Config) (restart []string, err error) {
 	r.reloading.Lock()
 	defer r.reloading.Unlock()
 	old := r.snap.Load()
-	next, err := newSnapshot(cfg, r, old)
+	secure, err := r.secure.prepare(&cfg.Server)
+	var next *snapshot
+	if err == nil {
+		next, err = newSnapshot(cfg, r, old)
+	}
 	r.noteReload(next, err)
 	if err != nil {
 		return nil, err
 	}
+	r.secure.use(secure)
 	r.live.add(next)
 	r.snap.Store(next)
 	before, after := r.retired, make(chan struct{})
@@ -109,6 +114,9 @@ func needRestart(old, cfg *configs.Config) []string {
 	o, n := &old.Server, &cfg.Server
 	add("server.listen", o.Listen == n.Listen)
 	add("server.admin_listen", o.AdminListen == n.AdminListen)
+	add("server.tls", o.TLS.On() == n.TLS.On())
+	add("server.admin.tls", o.Admin.TLS.On() == n.Admin.TLS.On())
+	add("log.format", old.Log.Format == cfg.Log.Format)
 	add("server.read_timeout", o.ReadTimeout == n.ReadTimeout)
 	add("server.idle_timeout", o.IdleTimeout == n.IdleTimeout)
 	add("cache", old.Cache == cfg.Cache)

@@ -29,6 +29,7 @@ type request struct {
 	client *gone.Conn // nil where the connection is not ours (tests)
 
 	start time.Time
+	ready time.Time // the body was read
 	id    []byte
 
 	connection []byte // the client's Connection options
@@ -91,12 +92,13 @@ func (q *request) begin(ctx *fasthttp.RequestCtx) {
 // has answered the request.
 func (q *request) serve() {
 	q.identify()
+	q.snap.cors.mark(q.ctx)
 	if fault := q.framingFault(); fault != "" {
 		closeAfter(q.ctx)
 		q.refuse(fasthttp.StatusBadRequest, codeBadRequest, fault, "")
 		return
 	}
-	if !q.locate() {
+	if q.preflight() || !q.locate() {
 		return
 	}
 	if q.endpoint.kind > kindPass {
@@ -127,7 +129,11 @@ func (q *request) read() bool {
 	if refused != nil {
 		return q.passed(refused)
 	}
-	return q.readBody(q.snap.maxBody) && q.passed(q.parse(boundary, q.snap.rules.numbers))
+	if !q.readBody(q.snap.maxBody) {
+		return false
+	}
+	q.ready = time.Now()
+	return q.passed(q.parse(boundary, q.snap.rules.numbers))
 }
 
 // rule finds the decision and the pool for the request and settles what is sent.
@@ -145,6 +151,7 @@ func (q *request) rule() bool {
 	counts := q.snap.counts[q.route.index]
 	counts.requests.Inc()
 	counts.params(&q.params)
+	q.router.metrics.work.policy.Update(time.Since(q.ready).Seconds())
 	return q.passed(refused)
 }
 
@@ -213,6 +220,7 @@ func (q *request) panicked(p any) {
 		return
 	}
 	q.ctx.Response.Reset()
+	q.snap.cors.mark(q.ctx)
 	q.ctx.SetConnectionClose()
 	q.outcome = outcomePanic
 	q.refuse(fasthttp.StatusInternalServerError, codeInternal, "internal error", "")

@@ -41,6 +41,8 @@ type Options struct {
 	// Access takes the access log, one line a request. Nil turns it off. It
 	// must be safe for concurrent use.
 	Access slog.Handler
+	// Level is the level of Log, for the admin listener to change. Nil: it cannot.
+	Level *slog.LevelVar
 	// Version is shown on the admin listener.
 	Version string
 	// Reload reads the configuration anew and has Router.Reload, or ReloadFailed,
@@ -54,8 +56,10 @@ type Options struct {
 type Router struct {
 	log     *slog.Logger
 	access  *accessLog
+	level   *slog.LevelVar
 	version string
 	metrics *metricSet
+	started time.Time
 	snap    atomic.Pointer[snapshot]
 	live    liveSnapshots
 
@@ -66,6 +70,9 @@ type Router struct {
 	reloads   reloads
 	reloading sync.Mutex    // held by Reload
 	retired   chan struct{} // closed when the last snapshot but this one has ended
+
+	secure   listeners
+	failures failures
 
 	data     fasthttp.Server
 	admin    fasthttp.Server
@@ -88,15 +95,20 @@ func New(cfg *configs.Config, opts Options) (*Router, error) {
 	}
 	r := &Router{
 		log:     opts.Log,
+		level:   opts.Level,
 		version: opts.Version,
 		reload:  opts.Reload,
 		metrics: newMetricSet(),
+		started: time.Now(),
 		watcher: w,
 	}
 	if opts.Access != nil {
 		r.access = newAccessLog(opts.Access)
 	}
 	if err := r.openStores(cfg); err != nil {
+		return nil, errors.Join(err, w.Close())
+	}
+	if err := r.secure.begin(&cfg.Server); err != nil {
 		return nil, errors.Join(err, w.Close())
 	}
 	snap, err := newSnapshot(cfg, r, nil)
@@ -139,13 +151,7 @@ func New(cfg *configs.Config, opts Options) (*Router, error) {
 		// Header bytes hold credentials.
 		SecureErrorLogMessage: true,
 	}
-	r.admin = fasthttp.Server{
-		Handler:               r.serveAdmin,
-		Logger:                fasthttpLog{opts.Log},
-		ReadTimeout:           10 * time.Second,
-		NoDefaultServerHeader: true,
-		CloseOnShutdown:       true,
-	}
+	r.admin = newAdmin(r, opts.Log)
 	fasthttp.SetBodySizePoolLimit(pooledBody, pooledBody)
 	return r, nil
 }
@@ -156,10 +162,10 @@ func New(cfg *configs.Config, opts Options) (*Router, error) {
 func (r *Router) Serve(data, admin net.Listener) error {
 	n := 1
 	failed := make(chan error, 2)
-	go func() { failed <- r.data.Serve(r.watcher.Listen(data)) }()
+	go func() { failed <- r.data.Serve(r.listenData(data)) }()
 	if admin != nil {
 		n++
-		go func() { failed <- r.admin.Serve(admin) }()
+		go func() { failed <- r.admin.Serve(r.listenAdmin(admin)) }()
 	}
 	var first error
 	for range n {
@@ -264,6 +270,7 @@ func (r *Router) expect(ctx *fasthttp.RequestCtx) int {
 // and has no line in the access log.
 func (r *Router) answerUnread(ctx *fasthttp.RequestCtx, status int, code errorCode, msg string) {
 	closeAfter(ctx)
+	r.snap.Load().cors.mark(ctx)
 	writeError(ctx, shapeOpenAI, status, code, msg, "")
 	s := r.metrics.none[probe.SurfaceNone]
 	s.requests.Inc()

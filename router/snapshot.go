@@ -26,6 +26,7 @@ type snapshot struct {
 	rules        *Rules
 	maxBody      int64
 	writeTimeout time.Duration
+	cors         *cors // nil: none
 
 	pools  []*pool         // by destination.index
 	counts []*routeMetrics // by route.index
@@ -65,6 +66,7 @@ func newSnapshot(cfg *configs.Config, r *Router, old *snapshot) (*snapshot, erro
 		rules:        rules,
 		maxBody:      int64(cfg.Server.MaxBody),
 		writeTimeout: cfg.Server.WriteTimeout,
+		cors:         newCORS(&cfg.Server.CORS),
 		drained:      make(chan struct{}),
 	}
 	if err := s.addPools(cfg, m, old); err != nil {

@@ -93,6 +93,9 @@ func (x *Exchange) Do(w *Worker, req *Request) error {
 	return nil
 }
 
+// Started returns when the last Do was called.
+func (x *Exchange) Started() time.Time { return x.started }
+
 // Status returns the status code of the answer. Valid after Do.
 func (x *Exchange) Status() int {
 	if x.stream != nil {
