@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"net"
 	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -24,21 +25,55 @@ type path struct {
 	answer string // of the worker, raw
 	// allocs is the budget: how many allocations a request may cost.
 	allocs float64
+	// change has the last word on the configuration. Nil changes nothing.
+	change func(*configs.Config)
 }
 
 var paths = []path{
-	{"buffered", "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 1024\r\n\r\n" + string(bytes.Repeat([]byte("x"), 1024)), 2},
-	{"streamed", "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n" +
-		chunk("data: {\"choices\":[{\"delta\":{\"content\":\"hello\"}}]}\n\n") +
+	{"buffered", buffered, 2, nil},
+	{"streamed", streamed, 6, nil},
+	{"buffered with rules", buffered, 2, withRules},
+	{"streamed with rules and records", streamed, 6, func(c *configs.Config) { withRules(c); withRecords(c) }},
+}
+
+var buffered = "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 1024\r\n\r\n" +
+	`{"model":"model-8b","usage":{"prompt_tokens":7,"completion_tokens":9},"x":"` + padding
+
+var (
+	padding  = strings.Repeat("x", 1024-len(`{"model":"model-8b","usage":{"prompt_tokens":7,"completion_tokens":9},"x":""}`)) + `"}`
+	streamed = "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n" +
+		chunk("data: {\"model\":\"model-8b\",\"choices\":[{\"delta\":{\"content\":\"hello\"}}]}\n\n") +
 		chunk("data: {\"choices\":[],\"usage\":{\"prompt_tokens\":7,\"completion_tokens\":9}}\n\n") +
-		chunk("data: [DONE]\n\n") + "0\r\n\r\n", 6},
+		chunk("data: [DONE]\n\n") + "0\r\n\r\n"
+)
+
+// withRules adds a decision with every kind of edit.
+func withRules(c *configs.Config) {
+	limit, n, def := 500, 1, configs.TokenLimit(400)
+	c.Pools[0].ExtraBody = `{"separate_reasoning":true}`
+	c.Routing.Decisions = []configs.Decision{{
+		Name: "all",
+		Rules: &configs.Rule{Operator: "AND", Conditions: []configs.Rule{
+			{Type: "model", Name: "small"}, {Type: "header", Name: "user-agent", Prefix: "ben"},
+		}},
+		Force: `{"seed":1}`,
+		Plugins: []configs.Plugin{{Type: configs.RequestParams, Configuration: configs.PluginConfiguration{
+			BlockedParams: []string{"logprobs"}, DefaultMaxTokens: &def, MaxTokensLimit: &limit, MaxN: &n, StripUnknown: true,
+		}}},
+	}}
+}
+
+// withRecords records to a database that is not there, so that what its driver
+// allocates is not counted.
+func withRecords(c *configs.Config) {
+	c.Records.Store, c.Records.DSN, c.Records.Queue = "postgres", "postgres://127.0.0.1:1/none", 1
 }
 
 func chunk(s string) string { return fmt.Sprintf("%x\r\n%s\r\n", len(s), s) }
 
 // body is a chat request of about n bytes that the contract has to edit.
 func body(n int) string {
-	const head, tail = `{"model":"small","top_p":0.95,"stream":false,"messages":[{"role":"user","content":"`, `"}]}`
+	const head, tail = `{"model":"small","top_p":0.95,"stream":true,"n":1,"messages":[{"role":"user","content":"`, `"}]}`
 	return head + string(bytes.Repeat([]byte("lorem ips "), max(n-len(head)-len(tail), 0)/10)) + tail
 }
 
@@ -57,6 +92,12 @@ func startPath(tb testing.TB, p path) string {
 	cfg.Contract = &configs.SamplingContract{OnConflict: "reject", Params: map[string]any{
 		"temperature": 1, "top_p": map[string]any{"min": 0.9, "max": 1.0},
 	}}
+	if p.change != nil {
+		p.change(cfg)
+	}
+	if err := cfg.Validate(); err != nil {
+		tb.Fatal(err)
+	}
 	r, err := router.New(cfg, router.Options{Access: slog.NewJSONHandler(io.Discard, nil)})
 	if err != nil {
 		tb.Fatal(err)

@@ -330,10 +330,13 @@ func (r *Router) openStores(cfg *configs.Config) (err error) {
 	return nil
 }
 
-// closeStores ends the cache and the records, within ctx.
-func (r *Router) closeStores(ctx context.Context) error {
+// closeStores ends the cache and the records, within ctx. Records that are lost by
+// it are no failure of the router.
+func (r *Router) closeStores(ctx context.Context) {
 	if r.cache != nil {
 		r.cache.Close()
 	}
-	return r.records.Close(ctx)
+	if err := r.records.Close(ctx); err != nil {
+		r.log.Warn("cannot close the records", "error", err.Error())
+	}
 }

@@ -113,7 +113,8 @@ func New(cfg *configs.Config, opts Options) (*Router, error) {
 	}
 	snap, err := newSnapshot(cfg, r, nil)
 	if err != nil {
-		return nil, errors.Join(err, w.Close(), r.closeStores(context.Background()))
+		r.closeStores(context.Background())
+		return nil, errors.Join(err, w.Close())
 	}
 	r.snap.Store(snap)
 	r.live.add(snap)
@@ -218,7 +219,7 @@ func (r *Router) Shutdown(ctx context.Context) error {
 		case <-time.After(cutGrace): // a request that was cut does not end
 		}
 		r.snap.Load().closePools(nil)
-		err = errors.Join(err, r.closeStores(short))
+		r.closeStores(short)
 	})
 	return err
 }
