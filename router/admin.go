@@ -210,7 +210,7 @@ func (r *Router) serveLogLevel(ctx *fasthttp.RequestCtx) {
 			return
 		}
 		r.level.Set(level)
-		r.log.Warn("the level of the log was changed by hand", "level", want.Level) // at most levels it is seen
+		r.log.Warn("the level of the log was changed by hand", "level", want.Level) // unseen at error, as was asked for
 	}
 	answerJSON(ctx, logLevel{strings.ToLower(r.level.Level().String())})
 }

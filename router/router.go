@@ -38,8 +38,8 @@ const pooledBody = 64 << 10
 type Options struct {
 	// Log takes the router's own log. Nil discards it.
 	Log *slog.Logger
-	// Access takes the access log, one line a request. Nil turns it off. It
-	// must be safe for concurrent use.
+	// Access takes the access log, a line for each request that the configuration
+	// wants in it. Nil turns it off. It must be safe for concurrent use.
 	Access slog.Handler
 	// Level is the level of Log, for the admin listener to change. Nil: it cannot.
 	Level *slog.LevelVar

@@ -2,9 +2,20 @@ package main
 
 import (
 	"io"
+	"log/slog"
 	"sync"
 	"time"
 )
+
+// logHandler returns what writes the router's own log and the access log to w, in
+// a format of the configuration.
+func logHandler(w io.Writer, format string, level *slog.LevelVar) slog.Handler {
+	opts := &slog.HandlerOptions{Level: level}
+	if format == "text" {
+		return slog.NewTextHandler(w, opts)
+	}
+	return slog.NewJSONHandler(w, opts)
+}
 
 // flushEvery is how long a line may wait before it is written.
 const flushEvery = 100 * time.Millisecond

@@ -84,7 +84,7 @@ func runServe(p *process) int {
 	out := newLogBuffer(p.stderr)
 	defer out.Close()
 	s.level.Set(logLevel(cfg.Log.Level))
-	s.handler = slog.NewJSONHandler(out, &slog.HandlerOptions{Level: s.level})
+	s.handler = logHandler(out, cfg.Log.Format, s.level)
 	s.log = slog.New(s.handler)
 	if err := s.serve(cfg); err != nil {
 		s.log.Error("cannot serve", "error", err.Error())
@@ -154,9 +154,9 @@ func (s *server) serve(cfg *configs.Config) error {
 	}
 	defer func() { _ = admin.Close() }()
 	again := &reloader{log: s.log, level: s.level, load: func() (*configs.Config, error) { return s.load(s.opts) }}
-	ro := router.Options{Log: s.log, Version: version(), Reload: func() error { return again.reload("POST /-/reload") }}
-	if cfg.Log.Access {
-		ro.Access = s.handler
+	ro := router.Options{
+		Log: s.log, Level: s.level, Access: s.handler, Version: version(),
+		Reload: func() error { return again.reload("POST /-/reload") },
 	}
 	if again.router, err = router.New(cfg, ro); err != nil {
 		return err
