@@ -4,6 +4,7 @@ import (
 	"net"
 	"sync"
 	"sync/atomic"
+	"syscall"
 )
 
 // Canceler is what can be cancelled when a client has gone. Cancel is called on
@@ -15,10 +16,12 @@ type Canceler interface {
 }
 
 // Conn is a watched client connection. Reading is for one goroutine, that of
-// the server, as are NextHead and the hook ConnState; everything else is safe
-// for concurrent use.
+// the server, as are NextHead and the hook ConnState, and writing is for one;
+// everything else is safe for concurrent use.
 type Conn struct {
 	*net.TCPConn
+	raw     syscall.RawConn // of it
+	in, out half
 
 	watcher *Watcher
 	token   uint64
@@ -81,7 +84,7 @@ func (c *Conn) Read(p []byte) (int, error) {
 	if c.guard.state == guardFailed {
 		return 0, ErrBareLF
 	}
-	n, err := c.TCPConn.Read(p)
+	n, err := c.in.run(c.raw.Read, p)
 	fault := c.guard.feed(p[:n])
 	if n > 0 && !c.heard.Load() && c.guard.state != guardTLS {
 		c.heard.Store(true)

@@ -76,6 +76,9 @@ func (w *Watcher) CloseSilent() {
 // watch makes the Conn of an accepted connection and begins to watch it.
 func (w *Watcher) watch(tc *net.TCPConn) (*Conn, error) {
 	c := &Conn{TCPConn: tc, watcher: w, token: w.next.Add(1)}
+	if err := c.open(); err != nil {
+		return nil, err
+	}
 	w.mu.Lock()
 	w.conns[c.token] = c
 	w.mu.Unlock()
