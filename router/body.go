@@ -45,8 +45,9 @@ func putBuffer(b *[]byte) {
 }
 
 // grow makes room in b, at most for limit bytes and one more, which shows that
-// the limit was passed.
-func grow(b *[]byte, limit int64) *[]byte {
+// the limit was passed. Of a body that promises length bytes (0: it does not) and
+// of which a quarter has come the rest is believed.
+func grow(b *[]byte, length, limit int64) *[]byte {
 	old := *b
 	if cap(old) < largeBuffer {
 		nb := largeBuffers.Get().(*[]byte)
@@ -54,7 +55,11 @@ func grow(b *[]byte, limit int64) *[]byte {
 		putBuffer(b)
 		return nb
 	}
-	bigger := make([]byte, len(old), min(2*int64(cap(old)), max(limit+1, int64(len(old))+1)))
+	size := min(2*int64(cap(old)), max(limit+1, int64(len(old))+1))
+	if have := int64(len(old)); have < length && have >= length/4 {
+		size = length + 1 // and one more, to see the end
+	}
+	bigger := make([]byte, len(old), size)
 	copy(bigger, old)
 	putBuffer(b)
 	return &bigger
@@ -64,12 +69,12 @@ var errTooLarge = errors.New("body is larger than the limit")
 
 // readAll reads r to its end into b, which must be empty, up to limit bytes.
 // It returns the buffer that holds the bytes, which may be another than b, with
-// every error.
-func readAll(r io.Reader, b *[]byte, limit int64) (*[]byte, error) {
+// every error. For length see grow.
+func readAll(r io.Reader, b *[]byte, length, limit int64) (*[]byte, error) {
 	for {
 		p := *b
 		if len(p) == cap(p) {
-			b = grow(b, limit)
+			b = grow(b, length, limit)
 			p = *b
 		}
 		n, err := r.Read(p[len(p):cap(p)])
@@ -99,7 +104,7 @@ func (q *request) readBody(limit int64) bool {
 		q.body, q.bodyRead = nil, true
 		return true
 	}
-	b, err := readAll(stream, getBuffer(int(length)), limit)
+	b, err := readAll(stream, getBuffer(int(length)), length, limit)
 	if err == nil && length >= 0 && int64(len(*b)) != length {
 		err = io.ErrUnexpectedEOF // fasthttp takes the end of the connection for that of the body
 	}

@@ -72,7 +72,7 @@ func (q *request) decodeBody(limit int64) bool {
 	b := getBuffer(4 * len(q.body))
 	err := d.start(bytes.NewReader(q.body))
 	if err == nil {
-		b, err = readAll(d, b, limit)
+		b, err = readAll(d, b, 0, limit)
 	}
 	d.stop()
 	if err != nil {
