@@ -8,6 +8,8 @@ FUZZTIME    ?= 30s
 BENCH       ?= .
 COUNT       ?= 1
 CHAOSTIME   ?= 60s
+SOAKTIME    ?= 30m
+QUICK       ?=
 TESTFLAGS   ?=
 # The packages that test and race work on.
 PKG         ?= ./...
@@ -17,7 +19,7 @@ PKG         ?= ./...
 export GOEXPERIMENT := simd
 
 .DEFAULT_GOAL := help
-.PHONY: build run test check race fuzz bench chaos help
+.PHONY: build run test check race fuzz bench bench-e2e chaos soak help
 
 build: ## build bin/sluice, a static binary, and the commands beside it
 	CGO_ENABLED=0 $(GO) build -trimpath -o bin/ ./cmd/...
@@ -53,8 +55,14 @@ fuzz: ## run every fuzz target in turn (FUZZTIME=30s each, PKG=./probe/...)
 bench: ## run all benchmarks (BENCH=regexp COUNT=6 PKG=./probe/...)
 	$(GO) test -run '^$$' -bench '$(BENCH)' -benchmem -count $(COUNT) $(PKG)
 
+bench-e2e: ## the router beside nginx, haproxy and Go's proxy, about 15 minutes (QUICK=1: under two); report in bench/report
+	$(GO) run ./bench/e2e $(if $(QUICK),quick) out=bench/report
+
 chaos: ## workers that die, stall and lie under 64 clients (CHAOSTIME=60s)
 	$(GO) test -race -count 1 -timeout 10m -run '^TestChaos$$' -v ./bench -args -chaos $(CHAOSTIME)
 
+soak: ## everything at once for long, with reloads (SOAKTIME=30m)
+	$(GO) test -count 1 -timeout 2h -run '^TestSoak$$' -v ./bench -args -soak $(SOAKTIME)
+
 help: ## list the targets
-	@awk 'BEGIN {FS = ":.*## "} /^[a-z]+:.*## / {printf "  make %-6s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk 'BEGIN {FS = ":.*## "} /^[a-z0-9-]+:.*## / {printf "  make %-9s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
