@@ -15,7 +15,8 @@ import (
 type Config struct {
 	// Server holds the listeners and what bounds a client.
 	Server Server `koanf:"server"`
-	// Contract is the sampling contract of the whole fleet. Nil is off.
+	// Contract is the sampling contract of the whole fleet. Without it, every value
+	// passes.
 	Contract *SamplingContract `koanf:"sampling_contract"`
 	// Pools are the sets of workers, each with its models. Without any, the
 	// router starts simulated engines (Sim) and serves from those.
@@ -85,8 +86,9 @@ type SamplingContract struct {
 	// OnConflict is what happens to a request that breaks the contract: reject
 	// (the default), allow, observe or replace.
 	OnConflict string `koanf:"on_conflict"`
-	// Params holds for each governed field a number (a pin: int, uint64 or
-	// float64) or a map[string]any with the numbers min and max (a band).
+	// Params holds for each governed field a number (a pin) or a mapping with the
+	// numbers min and max (a band). In Go: int, uint64 or float64, and
+	// map[string]any.
 	Params map[string]any `koanf:"params"`
 	// Narrow lays the params over those of the contract that would hold
 	// otherwise, which they may only narrow. It is not for the fleet's.
@@ -182,8 +184,10 @@ type Discover struct {
 
 // DNSName is a name with address records, and the port of the workers there.
 type DNSName struct {
+	// Name is the host name.
 	Name string `koanf:"name"`
-	Port int    `koanf:"port"`
+	// Port is that of the workers there, 1 to 65535.
+	Port int `koanf:"port"`
 }
 
 // Prefix is what prefix_aware remembers of conversations.

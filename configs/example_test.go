@@ -23,7 +23,7 @@ func ExampleLoad() {
 	fmt.Println(c.Server.Listen, c.Server.Drain, c.Pools[0].Balance, c.Pools[1].Timeouts.Total)
 	// Output:
 	// server.listen is from --listen
-	// server.drain is from example.yaml:42:10
+	// server.drain is from example.yaml:43:10
 	// pools[0].balance is from SLUICE_POOLS__LLAMA__BALANCE
 	// pools[1].timeouts.total is from default
 	// :30000 30s random 1h0m0s
