@@ -111,7 +111,7 @@ func startPools(t *testing.T, engines int, text string) (*stand, []*sim.Engine) 
 }
 
 // loadConfig loads a YAML configuration, with pools whose workers are not probed.
-func loadConfig(t *testing.T, text string) *configs.Config {
+func loadConfig(t testing.TB, text string) *configs.Config {
 	t.Helper()
 	name := filepath.Join(t.TempDir(), "config.yaml")
 	if err := os.WriteFile(name, []byte(text), 0o600); err != nil {

@@ -31,6 +31,7 @@ var verbs = []verb{
 	{"serve", "route requests (with simulated engines where no pools are configured)", runServe},
 	{"check", "validate a configuration and warn of what looks wrong", runCheck},
 	{"explain", "tell what becomes of one request", runExplain},
+	{"replay", "tell what a configuration makes of recorded requests", runReplay},
 	{"convert", "print configuration files in another format", runConvert},
 	{"fmt", "print .sluice files in their canonical form", runFmt},
 	{"sim", "run simulated engines", runSim},
