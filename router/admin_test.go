@@ -1,11 +1,13 @@
 package router
 
 import (
+	"bufio"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"log/slog"
+	"net"
 	"net/http"
 	"strings"
 	"testing"
@@ -39,6 +41,19 @@ func (s *stand) ask(method, path, body string, fields ...string) reply {
 		s.t.Fatalf("%s %s: cannot read the answer: %v", method, path, err)
 	}
 	return reply{resp.StatusCode, resp.Header, string(b), resp.Close}
+}
+
+// promise posts to the admin listener the head of a request with n bytes, and none
+// of them: what is refused for its length is refused before it comes.
+func (s *stand) promise(path string, n int) reply {
+	s.t.Helper()
+	c, err := net.Dial("tcp", s.admin)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	s.t.Cleanup(func() { _ = c.Close() })
+	raw := &rawConn{t: s.t, Conn: c, r: bufio.NewReader(c)}
+	return raw.write(fmt.Sprintf("POST %s HTTP/1.1\r\nHost: a\r\nContent-Length: %d\r\n\r\n", path, n)).read()
 }
 
 // Every path of the admin listener answers GET or says what it takes, and says
@@ -194,10 +209,10 @@ func TestAdminExplain(t *testing.T) {
 		f("", body, 200, `"code":"bad_request"`)
 	}
 	f("", `{"model":"small","pad":"`+strings.Repeat("x", 900<<10)+`"}`, 200, `"surface":"chat"`)
-	if r := s.ask("POST", "/explain", strings.Repeat(" ", 1<<20+1)); r.status != 413 || r.header.Get(headerErrorCode) != "payload_too_large" {
+	if r := s.promise("/explain", 1<<20+1); r.status != 413 || r.header.Get(headerErrorCode) != "payload_too_large" {
 		t.Errorf("unexpected answer to a body over the limit: %d %s", r.status, r.body)
 	}
-	if r := s.ask("POST", "/workers", strings.Repeat(" ", adminBody+1)); r.status != 413 {
+	if r := s.promise("/workers", adminBody+1); r.status != 413 {
 		t.Errorf("unexpected answer to a large body on another path: %d %s", r.status, r.body)
 	}
 }
@@ -278,7 +293,7 @@ func TestAdminToken(t *testing.T) {
 	if r := s.ask("GET", "/", ""); r.status != 200 {
 		t.Errorf("unexpected answer %d of the page", r.status)
 	}
-	if r := s.ask("POST", "/explain", strings.Repeat(" ", strangersBody+1)); r.status != 413 {
+	if r := s.promise("/explain", strangersBody+1); r.status != 413 {
 		t.Errorf("a stranger's body is read: %d", r.status)
 	}
 	if r := s.ask("POST", "/explain", chatBody, good); r.status != 200 || strings.Contains(r.body, token) {
