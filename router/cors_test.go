@@ -136,7 +136,7 @@ func TestB65_Answers(t *testing.T) {
 	f(502, s.chat(chatBody, origin, "x-sim-fail: reset"))
 	f(400, s.chat(`{"model":"sim-8b","temperature":0.5}`, origin))
 	f(404, s.chat(`{"model":"none"}`, origin))
-	f(413, s.dial().write("POST /v1/chat/completions HTTP/1.1\r\nHost: a\r\n"+origin+"\r\nContent-Length: 1048577\r\n\r\n").read())
+	f(413, s.chat(strings.Repeat(" ", 1<<20+1), origin))
 	f(404, s.send("POST", "/nothing", "{}", origin))
 	f(405, s.send("GET", "/v1/chat/completions", "", origin))
 	f(200, s.send("GET", "/v1/models", "", origin))
