@@ -26,23 +26,29 @@ type verb struct {
 	run        func(*process) int
 }
 
-// verbs are in the order in which the usage lists them.
-var verbs = []verb{
-	{"serve", "route requests (with simulated engines where no pools are configured)", runServe},
-	{"check", "validate a configuration and warn of what looks wrong", runCheck},
-	{"explain", "tell what becomes of one request", runExplain},
-	{"replay", "tell what a configuration makes of recorded requests", runReplay},
-	{"convert", "print configuration files in another format", runConvert},
-	{"fmt", "print .sluice files in their canonical form", runFmt},
-	{"sim", "run simulated engines", runSim},
-	{"version", "print the version", runVersion},
+// verbs returns them in the order in which the usage lists them.
+func verbs() []verb {
+	return []verb{
+		{"serve", "route requests (with simulated engines where no pools are configured)", runServe},
+		{"check", "validate a configuration and warn of what looks wrong", runCheck},
+		{"explain", "tell what becomes of one request", runExplain},
+		{"replay", "tell what a configuration makes of recorded requests", runReplay},
+		{"convert", "print configuration files in another format", runConvert},
+		{"fmt", "print .sluice files in their canonical form", runFmt},
+		{"sim", "run simulated engines", runSim},
+		{"records", "print what routers have recorded, or sums of it", runRecords},
+		{"health", "ask the router on this machine whether it is alive", runHealth},
+		{"config", "print the effective configuration, its schema or its reference", runConfig},
+		{"completion", "print a script that completes verbs and flags in a shell", runCompletion},
+		{"version", "print the version", runVersion},
+	}
 }
 
 func usage() string {
 	var b strings.Builder
 	b.WriteString("sluice is an edge router for fleets of LLM inference engines.\n\nusage: sluice VERB [flags]\n\n")
-	for _, v := range verbs {
-		fmt.Fprintf(&b, "  %-8s %s\n", v.name, v.text)
+	for _, v := range verbs() {
+		fmt.Fprintf(&b, "  %-10s %s\n", v.name, v.text)
 	}
 	b.WriteString("\nEach verb explains itself with -h.\nExit codes: 0 success, 1 failure while running, 2 wrong usage or configuration.\n")
 	return b.String()
@@ -78,7 +84,7 @@ func run(p *process) int {
 	}
 	name := p.args[0]
 	p.args = p.args[1:]
-	for _, v := range verbs {
+	for _, v := range verbs() {
 		if v.name == name {
 			return v.run(p)
 		}

@@ -48,6 +48,8 @@ Other questions are asked in SQL, for example in SQLite and in PostgreSQL:
   SELECT tenant, sampling::json ->> 'temperature' AS temperature, count(*)
     FROM sluice_records WHERE kind = 'attempt' GROUP BY tenant, temperature;
 
+Exit codes: 0 printed, 1 the records cannot be read, 2 wrong flags.
+
 flags:
 `
 

@@ -34,6 +34,8 @@ A request can change its own answer with headers:
   x-sim-chunking: length, chunked or eof (how a buffered answer is framed)
   x-sim-header: name: value (a header of the answer)
 
+Exit codes: 0 stopped as told, 1 it cannot listen, 2 wrong flags.
+
 flags:
 `
 
