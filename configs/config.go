@@ -27,6 +27,8 @@ type Config struct {
 	Cache Cache `koanf:"cache"`
 	// Records is where a row for each attempt is written.
 	Records Records `koanf:"records"`
+	// Capture writes requests to a file, to replay them under other rules.
+	Capture Capture `koanf:"capture"`
 	// Sim tunes the simulated engines. It has no effect when there are pools.
 	Sim Sim `koanf:"sim"`
 	// Log is the router's own log and the access log.
@@ -93,6 +95,9 @@ type SamplingContract struct {
 	// Narrow lays the params over those of the contract that would hold
 	// otherwise, which they may only narrow. It is not for the fleet's.
 	Narrow bool `koanf:"narrow"`
+	// Rollout enforces the contract on a share of the requests and observes the
+	// others. It is for reject and replace, and not for a contract that narrows.
+	Rollout *Rollout `koanf:"rollout"`
 }
 
 // Pool is a set of workers that serve the same models.

@@ -212,6 +212,9 @@ var generated = map[string][]string{
 	"decisions[].plugins[].type":    {RequestParams, ResponseCache},
 	"configuration.auto_fallback":   {"estimate", "reject"},
 	"configuration.on_violation":    {"enforce", "observe"},
+	"rollout.over":                  {"10s", "1h", "1d"},
+	"rollout.min_requests":          {"1", "50"},
+	"capture.max_bytes":             {"4KiB", "1GB"},
 	"configuration.namespace":       {"tenant", "a b"},
 	"configuration.max_entry":       {"1", "1KiB"},
 	"decisions[].pool":              poolNames,
@@ -272,6 +275,8 @@ func (g *generator) value(t reflect.Type, path string) *node {
 		return g.scalar(g.pick([]string{"1MiB", "2GB", "1048576", "64MiB"}), t)
 	case t == tokensType:
 		return g.scalar(g.pick([]string{"4096", "32K", "1M"}), t)
+	case t == shareType:
+		return g.scalar(g.pick([]string{"5%", "0.25", "1", "12.5%"}), t)
 	case t == limitType:
 		return g.scalar(g.pick([]string{"100", "auto", "1"}), t)
 	case t == thinkingType && g.maybe():

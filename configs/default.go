@@ -37,7 +37,8 @@ func Default() *Config {
 			Flush:  time.Second,
 			Retain: 30 * 24 * time.Hour,
 		},
-		Log: Log{Level: "info", Format: "json", Access: true, Sample: 1, Slow: time.Minute},
+		Capture: Capture{Sample: 0.01, MaxBytes: 1 << 30, Redact: true},
+		Log:     Log{Level: "info", Format: "json", Access: true, Sample: 1, Slow: time.Minute},
 	}
 }
 

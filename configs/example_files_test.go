@@ -62,6 +62,8 @@ func inComments(path string) bool {
 		"server.admin.", "server.tls.", "server.cors.", "pools[0].tls.", "pools[0].discover.file", "pools[0].discover.dns.", "pools[0].discover.srv", "pools[0].discover.resolver",
 		"cache.redis.addr", "cache.redis.username", "cache.redis.password", "records.dsn", "routing.decisions[0].pool",
 		"routing.decisions[0].fallback[0]", "pools[0].thinking.preset",
+		"sampling_contract.rollout.", "pools[0].sampling_contract.rollout.", "routing.decisions[0].rollout.", "routing.decisions[0].sampling_contract.rollout.",
+		"capture.file",
 	} {
 		if path == p || strings.HasPrefix(path, p) && strings.HasSuffix(p, ".") {
 			return true

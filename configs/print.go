@@ -82,7 +82,7 @@ func (p *printer) node(v reflect.Value, path string) (*node, error) {
 			n.kind = kindInt
 		}
 		return n, err
-	case limitType:
+	case limitType, shareType:
 		return p.free(v, path)
 	}
 	switch v.Kind() {

@@ -244,6 +244,8 @@ func (g *describer) typeSchema(t reflect.Type, field string) jsonMap {
 		return jsonMap{"type": "object"}
 	case tokensType:
 		return jsonMap{"anyOf": []any{jsonMap{"type": "integer", "minimum": 0}, jsonMap{"type": "string", "pattern": `^[0-9]+(\.[0-9]+)?[KkMm]?$`}}}
+	case shareType:
+		return jsonMap{"anyOf": []any{jsonMap{"type": "number", "minimum": 0, "maximum": 1}, jsonMap{"type": "string", "pattern": `^[0-9]+(\.[0-9]+)?%$`}}}
 	case limitType:
 		return jsonMap{"anyOf": []any{jsonMap{"type": "integer", "minimum": 1}, jsonMap{"const": "auto"}}}
 	case thinkingType:
@@ -359,6 +361,8 @@ func (g *describer) typeText(t reflect.Type, field string) string {
 		return "JSON object"
 	case tokensType:
 		return "tokens"
+	case shareType:
+		return "share"
 	case limitType:
 		return "tokens, `auto`"
 	}

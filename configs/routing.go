@@ -42,6 +42,9 @@ type Decision struct {
 	// Force are top-level members that are set whatever the client sent, and
 	// whatever the plugins and the contract say.
 	Force Object `koanf:"force"`
+	// Rollout enforces request_params and the decision's contract on a share of the
+	// requests and observes the others.
+	Rollout *Rollout `koanf:"rollout"`
 	// Plugins are what is done with the requests, at most one of each type.
 	Plugins []Plugin `koanf:"plugins"`
 }

@@ -68,6 +68,8 @@ func (r *reader) value(n *node, t reflect.Type, path string) (v any, ok bool) {
 		return r.jsonObject(n, path)
 	case t == tokensType:
 		return r.tokens(n, path)
+	case t == shareType:
+		return r.share(n, path)
 	case t == limitType:
 		return r.limit(n, path)
 	case t == thinkingType:

@@ -24,7 +24,9 @@ func (c *Config) faults() Faults {
 	v.contracts(c)
 	v.routing(c)
 	v.layers(c)
+	v.rollouts(c)
 	v.stores(c)
+	v.capture(&c.Capture)
 	v.sim(&c.Sim)
 	v.log(&c.Log)
 	return v.faults

@@ -126,7 +126,7 @@ func valueNode(v any) (*node, error) {
 		return text(kindInt, fmt.Sprint(v))
 	case float64:
 		return text(kindFloat, floatText(v, true))
-	case time.Duration, Bytes:
+	case time.Duration, Bytes, Share:
 		return text(kindString, fmt.Sprint(v))
 	case Secret:
 		return text(kindString, redacted)
