@@ -60,11 +60,6 @@ type CORS struct {
 // On reports whether the listener speaks TLS.
 func (t *ServerTLS) On() bool { return *t != ServerTLS{} }
 
-// Files returns the names of the files that t is read from.
-func (t *ServerTLS) Files() []string {
-	return slices.DeleteFunc([]string{t.Cert, t.Key, t.ClientCA}, func(name string) bool { return name == "" })
-}
-
 // ServerConfig reads the files and returns what crypto/tls needs of t to serve,
 // or nil where t says nothing. Clients are to be asked for a certificate as auth
 // says where there is a ClientCA. The caller owns it. The error is a Fault whose

@@ -28,7 +28,7 @@ func TestB80_EnvSetsKeys(t *testing.T) {
 		}
 	}
 	f("SLUICE_SERVER__LISTEN=:1", func(c *Config) any { return c.Server.Listen }, ":1")
-	f("SLUICE_SERVER__ADMIN_LISTEN=:1", func(c *Config) any { return c.Server.AdminListen }, ":1")
+	f("SLUICE_SERVER__ADMIN_LISTEN=localhost:1", func(c *Config) any { return c.Server.AdminListen }, "localhost:1")
 	f("SLUICE_LOG__ACCESS=false", func(c *Config) any { return c.Log.Access }, false)
 	f("SLUICE_LOG__ACCESS=true", func(c *Config) any { return c.Log.Access }, true)
 	f("SLUICE_SERVER__DRAIN=1m", func(c *Config) any { return c.Server.Drain }, time.Minute)
