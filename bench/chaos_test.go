@@ -45,25 +45,8 @@ var moods = []sim.Options{
 // clients that stream, wait, and leave. At the end every request is accounted
 // for and nothing is held. (-chaos 60s for the full time, see make chaos.)
 func TestChaos(t *testing.T) {
-	engines := make([]*sim.Engine, 6)
-	pool := configs.DefaultPool()
-	pool.Name, pool.Models = "chaos", []string{"m"}
-	for i := range engines {
-		engines[i] = sim.New(sim.Options{Words: 8})
-		url, err := engines[i].Start("127.0.0.1:0")
-		if err != nil {
-			t.Fatal(err)
-		}
-		pool.Workers = append(pool.Workers, configs.Worker{URL: url})
-	}
-	pool.Timeouts = configs.Timeouts{Connect: time.Second, FirstByte: 300 * time.Millisecond, BetweenEvents: 300 * time.Millisecond, Total: 5 * time.Second}
-	pool.Health = configs.Health{Path: "/health", Interval: 50 * time.Millisecond, Timeout: 500 * time.Millisecond, UnhealthyAfter: 2, HealthyAfter: 1}
-	pool.Breaker = configs.Breaker{Failures: 4, Cooldown: 100 * time.Millisecond}
-	pool.Retry = configs.Retry{Attempts: 3, Budget: 1}
-	pool.Limits = configs.Limits{MaxInflightPerWorker: 8, MaxQueue: 32, QueueTimeout: 500 * time.Millisecond}
-	cfg := configs.Default()
-	cfg.Pools = []configs.Pool{pool}
-	cfg.Contract = &configs.SamplingContract{OnConflict: "reject", Params: map[string]any{"temperature": 1}}
+	engines := startEngines(t, 6)
+	cfg := chaosConfig(engines)
 	var lines lineCounter
 	r, err := router.New(cfg, router.Options{Access: slog.NewJSONHandler(&lines, nil)})
 	if err != nil {
@@ -120,6 +103,43 @@ func TestChaos(t *testing.T) {
 	}
 }
 
+// startEngines starts engines that serve any model.
+func startEngines(t *testing.T, n int) []*sim.Engine {
+	t.Helper()
+	engines := make([]*sim.Engine, n)
+	for i := range engines {
+		engines[i] = sim.New(sim.Options{Words: 8})
+		if _, err := engines[i].Start("127.0.0.1:0"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return engines
+}
+
+// chaosConfig is a pool of engines, from which a router notices soon what they do
+// to it, under a contract.
+func chaosConfig(engines []*sim.Engine) *configs.Config {
+	pool := configs.DefaultPool()
+	pool.Name, pool.Models = "chaos", []string{"m"}
+	for _, e := range engines {
+		pool.Workers = append(pool.Workers, configs.Worker{URL: e.URL()})
+	}
+	pool.Timeouts = configs.Timeouts{Connect: time.Second, FirstByte: 300 * time.Millisecond, BetweenEvents: 300 * time.Millisecond, Total: 5 * time.Second}
+	pool.Health = configs.Health{Path: "/health", Interval: 50 * time.Millisecond, Timeout: 500 * time.Millisecond, UnhealthyAfter: 2, HealthyAfter: 1}
+	pool.Breaker = configs.Breaker{Failures: 4, Cooldown: 100 * time.Millisecond}
+	pool.Retry = configs.Retry{Attempts: 3, Budget: 1}
+	pool.Limits = configs.Limits{MaxInflightPerWorker: 8, MaxQueue: 32, QueueTimeout: 500 * time.Millisecond}
+	cfg := configs.Default()
+	cfg.Pools = []configs.Pool{pool}
+	cfg.Contract = &configs.SamplingContract{OnConflict: "reject", Params: map[string]any{"temperature": 1}}
+	return cfg
+}
+
+// chatRequest is what chaos sends if nothing else is said.
+func chatRequest(r *rand.Rand) (path, body string) {
+	return "/v1/chat/completions", fmt.Sprintf(`{"model":"m","stream":%v,"messages":[{"role":"user","content":"%d"}]}`, r.IntN(2) == 0, r.Uint64())
+}
+
 // disturb changes the moods of the engines, but for the first one.
 func disturb(ctx context.Context, engines []*sim.Engine) {
 	for ctx.Err() == nil {
@@ -133,6 +153,8 @@ func disturb(ctx context.Context, engines []*sim.Engine) {
 
 // chaos counts what the clients see.
 type chaos struct {
+	next func(*rand.Rand) (path, body string) // nil: chatRequest
+
 	sent, answered, left  atomic.Int64
 	whole, failed, broken atomic.Int64
 }
@@ -141,14 +163,18 @@ func (c *chaos) client(ctx context.Context, t *testing.T, seed uint64, url strin
 	r := rand.New(rand.NewPCG(seed, 7))
 	client := &http.Client{Transport: &http.Transport{}}
 	defer client.CloseIdleConnections()
+	next := c.next
+	if next == nil {
+		next = chatRequest
+	}
 	for ctx.Err() == nil {
-		body := fmt.Sprintf(`{"model":"m","stream":%v,"messages":[{"role":"user","content":"%d"}]}`, r.IntN(2) == 0, r.Uint64())
+		path, body := next(r)
 		call, cancel := context.WithCancel(context.Background())
 		leaves := r.IntN(10) == 0
 		if leaves {
 			time.AfterFunc(time.Duration(r.IntN(40))*time.Millisecond, cancel)
 		}
-		req, err := http.NewRequestWithContext(call, "POST", url+"/v1/chat/completions", strings.NewReader(body))
+		req, err := http.NewRequestWithContext(call, "POST", url+path, strings.NewReader(body))
 		if err != nil {
 			t.Error(err)
 		}
