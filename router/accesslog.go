@@ -31,6 +31,7 @@ func newAccessLog(h slog.Handler) *accessLog {
 // account counts the request that ends and writes its line.
 func (q *request) account(status int, code errorCode) {
 	d := time.Since(q.start)
+	q.endRollouts(status, code, q.start.Add(d))
 	s := q.series
 	if q.pool == nil {
 		s.requests.Inc()

@@ -45,7 +45,7 @@ func (q *request) giveLimit() *refusal {
 	}
 	// Of a prompt that leaves no room the engine itself says so.
 	room := max(q.target.window-tokens, 1)
-	if q.route.params.GiveLimit(room, &q.scan, q.endpoint.surface, q.dest.engine, &q.plan, &q.room) {
+	if q.judge.GiveLimit(room, &q.scan, q.endpoint.surface, q.dest.engine, &q.plan, &q.room) {
 		q.splice(&q.intake)
 		q.prepare()
 	}

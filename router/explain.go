@@ -43,6 +43,8 @@ type Explanation struct {
 	OnConflict string `json:"on_conflict,omitempty"`
 	// Edits are the changes of the body, by rule, in the order of the rules.
 	Edits []ExplainedEdit `json:"edits"`
+	// Rollouts are those that the rules are under.
+	Rollouts []ExplainedRollout `json:"rollouts,omitempty"`
 	// Observed are what rules that observe would have refused or changed.
 	Observed []string `json:"observed,omitempty"`
 	// Warning is the value of the header x-sluice-warning of the answer.
@@ -69,6 +71,13 @@ type ExplainedEdit struct {
 	// thinking.
 	Rule string `json:"rule"`
 	policy.Change
+}
+
+// ExplainedRollout is a rollout and what it decides for the request.
+type ExplainedRollout struct {
+	// Name is as in the metrics, Side enforced or observed, with the reason.
+	Name string `json:"name"`
+	Side string `json:"side"`
 }
 
 // ExplainedRefusal is an error of the router's own.
@@ -153,6 +162,7 @@ func (x *explainer) rule(who asker) *refusal {
 		before = after
 	}
 	refused := x.edit(&x.in)
+	x.addRollouts()
 	x.observe()
 	x.Warning = x.warning()
 	if refused != nil {
@@ -183,6 +193,15 @@ func (x *explainer) add(rule string, before, after []policy.Change) {
 	}
 }
 
+// addRollouts tells of the rollouts that had a say.
+func (x *explainer) addRollouts() {
+	for _, s := range []*side{&x.sides.params, &x.sides.contract} {
+		if s.rollout != nil && (len(x.Rollouts) == 0 || x.Rollouts[0].Name != s.rollout.Name) {
+			x.Rollouts = append(x.Rollouts, ExplainedRollout{s.rollout.Name, s.why()})
+		}
+	}
+}
+
 func names(ds []*destination) []string {
 	var list []string
 	for _, d := range ds {
@@ -194,9 +213,10 @@ func names(ds []*destination) []string {
 // observe tells what rules that only observe would have done.
 func (x *explainer) observe() {
 	if v := &x.contract; !v.Refused && v.Violated != 0 {
-		x.Observed = append(x.Observed, "sampling_contract would refuse: "+string(v.AppendMessage(nil)))
+		held := x.route.termsFor(x.target)
+		x.Observed = append(x.Observed, "sampling_contract would "+held.would()+": "+string(v.AppendMessage(nil)))
 	}
-	ps, v := x.route.params, &x.params
+	ps, v := x.judge, &x.params
 	if !ps.Observes() {
 		return
 	}

@@ -42,6 +42,7 @@ type stand struct {
 	admin  string
 	engine *sim.Engine // the first one
 	access *syncBuffer
+	log    *syncBuffer
 	client *http.Client
 	served chan error
 }
@@ -130,9 +131,9 @@ func loadConfig(t testing.TB, text string) *configs.Config {
 // serveConfig starts a router with cfg.
 func serveConfig(t *testing.T, cfg *configs.Config) *stand {
 	t.Helper()
-	s := &stand{t: t, access: &syncBuffer{}, served: make(chan error, 1)}
+	s := &stand{t: t, access: &syncBuffer{}, log: &syncBuffer{}, served: make(chan error, 1)}
 	r, err := New(cfg, Options{
-		Log:     slog.New(slog.NewTextHandler(io.Discard, nil)),
+		Log:     slog.New(slog.NewTextHandler(s.log, nil)),
 		Access:  slog.NewJSONHandler(s.access, nil),
 		Version: "test",
 	})

@@ -104,6 +104,7 @@ func (r *Router) writeMetrics(w io.Writer) {
 	metrics.WriteGaugeUint64(w, fmt.Sprintf("sluice_config_info{hash=%q}", r.reloads.last.Load().hash), 1)
 	r.secure.data.write(w)
 	r.secure.admin.write(w)
+	r.snap.Load().rules.writeRollouts(w)
 	for _, p := range r.snap.Load().pools {
 		p.writeUpstream(w)
 		pool := fmt.Sprintf("{pool=%q}", p.up.Name())
@@ -226,6 +227,7 @@ type routeMetrics struct {
 	blocked                    []*metrics.Counter // by the index in Params.BlockedParams
 	capped, defaulted, refused [probe.NumFields]*metrics.Counter
 	stripped                   *metrics.Counter
+	watching                   *routeMetrics // while a rollout observes, nil: none
 }
 
 // outputParams are the limits that request_params governs.
@@ -244,15 +246,25 @@ func (m *metricSet) route(rt *route) *routeMetrics {
 	if rt.params == nil {
 		return rm
 	}
+	m.addParams(rm, name, rt.params)
+	if rt.watching != nil {
+		rm.watching = &routeMetrics{}
+		m.addParams(rm.watching, name, rt.watching)
+	}
+	return rm
+}
+
+// addParams adds the metrics of the plugin request_params.
+func (m *metricSet) addParams(rm *routeMetrics, name string, ps *policy.Params) {
 	mode := ""
-	if rt.params.Observes() {
+	if ps.Observes() {
 		mode = "would_be_"
 	}
 	counter := func(what, param string) *metrics.Counter {
 		labels := fmt.Sprintf("{decision=%q,param=%q}", name, param)
 		return m.set.GetOrCreateCounter("sluice_params_" + mode + what + "_total" + labels)
 	}
-	for _, param := range rt.params.BlockedParams() {
+	for _, param := range ps.BlockedParams() {
 		rm.blocked = append(rm.blocked, counter("blocked", param))
 	}
 	for _, f := range outputParams {
@@ -262,6 +274,13 @@ func (m *metricSet) route(rt *route) *routeMetrics {
 	}
 	rm.refused[probe.FieldSamplingParams] = counter("refused", probe.FieldSamplingParams.String())
 	rm.stripped = m.set.GetOrCreateCounter(fmt.Sprintf("sluice_params_%sstripped_total{decision=%q}", mode, name))
+}
+
+// of returns the metrics for what g says: those of observing, where it observes.
+func (rm *routeMetrics) of(g *ruling) *routeMetrics {
+	if rm.watching != nil && g.observesParams() {
+		return rm.watching
+	}
 	return rm
 }
 

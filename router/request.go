@@ -150,7 +150,9 @@ func (q *request) rule() bool {
 	q.router.metrics.contract(&q.contract)
 	counts := q.snap.counts[q.route.index]
 	counts.requests.Inc()
-	counts.params(&q.params)
+	counts.of(&q.ruling).params(&q.params)
+	q.noteRollouts()
+	q.noteObserved()
 	q.router.metrics.work.policy.Update(time.Since(q.ready).Seconds())
 	return q.passed(refused)
 }

@@ -23,6 +23,9 @@ type Rules struct {
 	routes  []*route // by the index that the matcher returns
 	plain   *route   // of the requests that no decision takes
 
+	rollouts map[string]*rollout // by name
+	paces    map[string]*pace    // by the section of a contract
+
 	destinations []*destination // in the order of the configuration's pools
 	models       map[string]*destination
 	// anyModel serves requests that name no model: the catch-all pool, or the
@@ -57,6 +60,10 @@ func newModelName(name string) (*modelName, error) {
 type terms struct {
 	contract *policy.Contract
 	from     string
+	// watching is the contract when it only observes. Valid iff there is a rollout.
+	watching *policy.Contract
+	rollout  *rollout
+	said     *pace // of what it observes
 }
 
 // target is where a model name leads in a pool.
@@ -81,6 +88,9 @@ type route struct {
 	fallback     []*destination
 	rewrite      *modelName     // in place of the client's model, nil: none
 	params       *policy.Params // nil: none
+	watching     *policy.Params // params when they only observe. Valid iff there is a rollout.
+	rollout      *rollout       // of params, nil: none
+	said         pace           // of what they observe
 	force        *policy.Layer  // nil: none
 	cache        *caching       // nil: none
 	exact        bool           // no estimate stands for counted tokens
@@ -99,6 +109,8 @@ func NewRules(cfg *configs.Config) (*Rules, error) {
 		usage:        cfg.Records.Store != record.Off,
 		plain:        &route{},
 		models:       map[string]*destination{},
+		rollouts:     map[string]*rollout{},
+		paces:        map[string]*pace{},
 	}
 	for _, p := range cfg.Server.PassthroughPaths {
 		r.passes[p] = true
@@ -178,9 +190,35 @@ func (r *Rules) newTerms(cfg *configs.Config, d *configs.Decision, pc *configs.P
 	if err != nil {
 		return terms{}, err
 	}
-	c, err := policy.NewContract(spec)
-	r.numbers |= c.Numbers()
-	return terms{c, from}, err
+	t := terms{from: from, said: r.pace(from)}
+	if t.contract, err = policy.NewContract(spec); err != nil {
+		return terms{}, err
+	}
+	r.numbers |= t.contract.Numbers()
+	if t.rollout = r.rollout(cfg.RolloutOf(d, pc, model)); t.rollout != nil {
+		spec.OnConflict = "observe"
+		t.watching, err = policy.NewContract(spec)
+	}
+	return t, err
+}
+
+// rollout returns the one of n, nil for none.
+func (r *Rules) rollout(n *configs.NamedRollout) *rollout {
+	if n == nil {
+		return nil
+	}
+	if r.rollouts[n.Name] == nil {
+		r.rollouts[n.Name] = newRollout(n)
+	}
+	return r.rollouts[n.Name]
+}
+
+// pace returns the one of the contract that a section states.
+func (r *Rules) pace(from string) *pace {
+	if r.paces[from] == nil {
+		r.paces[from] = &pace{}
+	}
+	return r.paces[from]
 }
 
 func (r *Rules) addRoute(cfg *configs.Config, d *configs.Decision) (err error) {
@@ -215,7 +253,7 @@ func (r *Rules) addRoute(cfg *configs.Config, d *configs.Decision) (err error) {
 			rt.cache = newCaching(cfg, d, &p.Configuration)
 		case configs.RequestParams:
 			rt.exact = p.Configuration.AutoFallback == "reject"
-			if rt.params, err = policy.NewParams(p.Configuration.ParamsSpec()); err != nil {
+			if err = r.addParams(d, rt, p.Configuration.ParamsSpec()); err != nil {
 				return err
 			}
 		}
@@ -225,6 +263,18 @@ func (r *Rules) addRoute(cfg *configs.Config, d *configs.Decision) (err error) {
 	}
 	r.routes = append(r.routes, rt)
 	return nil
+}
+
+// addParams compiles the plugin request_params of a decision.
+func (r *Rules) addParams(d *configs.Decision, rt *route, spec policy.ParamsSpec) (err error) {
+	if rt.params, err = policy.NewParams(spec); err != nil {
+		return err
+	}
+	if rt.rollout = r.rollout(d.NamedRollout()); rt.rollout != nil {
+		spec.OnViolation = "observe"
+		rt.watching, err = policy.NewParams(spec)
+	}
+	return err
 }
 
 // addContract compiles the contract of a decision, for each target where it

@@ -24,6 +24,7 @@ type ruling struct {
 	target *target
 
 	plan     policy.Plan
+	judge    *policy.Params // that params is from, nil: none
 	params   policy.ParamsVerdict
 	contract policy.Verdict
 	segments [][]byte // of the body that is sent
@@ -35,6 +36,12 @@ type ruling struct {
 	// not by the client.
 	hideUsage bool
 	needUsage bool // see Rules.usage
+
+	// sides are those of the rollouts of request_params and of the contract, counted
+	// the ones that were counted.
+	sides, counted sides
+	hash           uint64 // of the session or body. Valid iff hashed.
+	hashed         bool
 
 	// steady has requests shared among pools by their hash where chance would do
 	// it: for replay.
@@ -101,7 +108,7 @@ func (g *ruling) choose(r *Rules, in *intake) *refusal {
 	rt := g.route
 	switch {
 	case rt.shares != nil && (rt.sticky || g.steady):
-		g.to(rt.destinations[rt.shares.Pick(policy.RequestHash(g.who.session, in.body))])
+		g.to(rt.destinations[rt.shares.Pick(g.requestHash(in))])
 	case rt.shares != nil:
 		g.to(rt.destinations[rt.shares.Pick(rand.Uint64())])
 	case len(rt.destinations) == 1:
@@ -243,7 +250,7 @@ func (g *ruling) splice(in *intake) {
 
 // observesParams reports whether request_params counts what it would do and does
 // nothing.
-func (g *ruling) observesParams() bool { return g.route.params.Observes() }
+func (g *ruling) observesParams() bool { return g.judge.Observes() }
 
 // done tells explain that a rule has had its say.
 func (g *ruling) done(rule string) {
@@ -258,14 +265,22 @@ func (g *ruling) govern(in *intake) *refusal {
 	if !in.endpoint.surface.Generative() {
 		return nil
 	}
-	if g.route.params != nil {
-		g.params = g.route.params.Judge(in.body, &in.scan, in.endpoint.surface, g.dest.engine, &g.plan)
+	if g.judge = g.route.params; g.judge != nil {
+		if !g.sides.params.decide(g.route.rollout, g, in) {
+			g.judge = g.route.watching
+		}
+		g.params = g.judge.Judge(in.body, &in.scan, in.endpoint.surface, g.dest.engine, &g.plan)
 		g.done(configs.RequestParams)
 		if g.params.Refused {
 			return &refusal{fasthttp.StatusBadRequest, codeParamsViolation, string(g.params.AppendMessage(nil)), g.params.Param()}
 		}
 	}
-	g.contract = g.route.termsFor(g.target).contract.Judge(&in.scan, in.endpoint.surface, &g.plan)
+	held := g.route.termsFor(g.target)
+	contract := held.contract
+	if !g.sides.contract.decide(held.rollout, g, in) {
+		contract = held.watching
+	}
+	g.contract = contract.Judge(&in.scan, in.endpoint.surface, &g.plan)
 	g.done("sampling_contract")
 	if g.contract.Refused {
 		return &refusal{fasthttp.StatusBadRequest, codeContractViolation, string(g.contract.AppendMessage(nil)), g.contract.First.Field.String()}

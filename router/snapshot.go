@@ -61,6 +61,9 @@ func newSnapshot(cfg *configs.Config, r *Router, old *snapshot) (*snapshot, erro
 	if err != nil {
 		return nil, err
 	}
+	if old != nil {
+		rules.adopt(old.rules)
+	}
 	s := &snapshot{
 		cfg:          cfg,
 		rules:        rules,

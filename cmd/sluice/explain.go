@@ -136,6 +136,9 @@ func printExplanation(w io.Writer, x *router.Explanation, body []byte, diff bool
 	if x.Contract != "" {
 		fmt.Fprintf(w, "contract: %s (%s)\n", x.OnConflict, x.Contract)
 	}
+	for _, r := range x.Rollouts {
+		fmt.Fprintf(w, "rollout %s: %s\n", r.Name, r.Side)
+	}
 	for _, e := range x.Edits {
 		fmt.Fprintf(w, "%s: %s %s at byte %d", e.Rule, e.Op, e.Param, e.At)
 		if e.Before != "" {
