@@ -32,8 +32,7 @@ func (q *request) forward() {
 		}
 		next, err := q.try()
 		if q.tries == 1 {
-			overhead := q.exchange.Started().Sub(q.ready) - q.queued
-			q.router.metrics.work.overhead.Update(overhead.Seconds())
+			q.router.metrics.work.overhead.observe(q.exchange.Started().Sub(q.ready) - q.queued)
 		}
 		if next == nil {
 			if err != nil {

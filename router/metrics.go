@@ -36,7 +36,6 @@ type metricSet struct {
 func newMetricSet() *metricSet {
 	m := &metricSet{set: metrics.NewSet()}
 	m.panics = m.set.NewCounter("sluice_panics_total")
-	m.work = newWork(m.set)
 	for i := range m.none {
 		m.none[i] = m.series(probe.Surface(i), noPool)
 	}
@@ -102,6 +101,7 @@ func (r *Router) writeMetrics(w io.Writer) {
 	metrics.WriteCounterUint64(w, `sluice_config_reloads_total{result="success"}`, r.reloads.good.Load())
 	metrics.WriteCounterUint64(w, `sluice_config_reloads_total{result="failure"}`, r.reloads.bad.Load())
 	metrics.WriteGaugeUint64(w, fmt.Sprintf("sluice_config_info{hash=%q}", r.reloads.last.Load().hash), 1)
+	r.metrics.work.write(w)
 	r.secure.data.write(w)
 	r.secure.admin.write(w)
 	r.snap.Load().rules.writeRollouts(w)

@@ -67,19 +67,3 @@ func writeWorkerState(w io.Writer, pool string, wk *upstream.Worker) {
 		}
 	}
 }
-
-// Upper bounds of the histograms of the router's own work, in seconds.
-var workBuckets = []float64{5e-6, 10e-6, 25e-6, 50e-6, 100e-6, 250e-6, 500e-6, .001, .0025, .005, .01, .025, .1, 1}
-
-// work are the histograms of the router's own share of a request.
-type work struct {
-	policy   *metrics.PrometheusHistogram
-	overhead *metrics.PrometheusHistogram
-}
-
-func newWork(set *metrics.Set) work {
-	return work{
-		policy:   set.NewPrometheusHistogramExt("sluice_policy_duration_seconds", workBuckets),
-		overhead: set.NewPrometheusHistogramExt("sluice_router_overhead_seconds", workBuckets),
-	}
-}

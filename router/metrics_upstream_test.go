@@ -76,3 +76,21 @@ func TestDiscoveryFailures(t *testing.T) {
 		return false
 	})
 }
+
+// A time falls into the first bucket whose bound it does not pass.
+func TestSpent(t *testing.T) {
+	var s spent
+	for _, d := range []time.Duration{0, 5 * time.Microsecond, 6 * time.Microsecond, time.Second, 2 * time.Second} {
+		s.observe(d)
+	}
+	var b strings.Builder
+	s.write(&b, "m")
+	for _, want := range []string{
+		"m_bucket{le=\"5e-06\"} 2\n", "m_bucket{le=\"1e-05\"} 3\n", "m_bucket{le=\"0.1\"} 3\n", "m_bucket{le=\"1\"} 4\n",
+		"m_bucket{le=\"+Inf\"} 5\n", "m_sum 3.000011\n", "m_count 5\n",
+	} {
+		if !strings.Contains(b.String(), want) {
+			t.Errorf("%q is missing in\n%s", want, b.String())
+		}
+	}
+}

@@ -153,7 +153,7 @@ func (q *request) rule() bool {
 	counts.of(&q.ruling).params(&q.params)
 	q.noteRollouts()
 	q.noteObserved()
-	q.router.metrics.work.policy.Update(time.Since(q.ready).Seconds())
+	q.router.metrics.work.policy.observe(time.Since(q.ready))
 	return q.passed(refused)
 }
 
