@@ -3,7 +3,15 @@ package main
 import (
 	"bytes"
 	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/x509"
+	"encoding/pem"
+	"math/big"
 	"net"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -67,6 +75,53 @@ func TestHealth_NotReady(t *testing.T) {
 	}
 	if code, _, errs := health(t, nil, "--listen", listen); code != exitOK {
 		t.Errorf("a router without workers is not alive: %d %q", code, errs)
+	}
+}
+
+// Where clients need a certificate, health shows one.
+func TestHealth_TLS(t *testing.T) {
+	dir := t.TempDir()
+	cert, key := filepath.Join(dir, "cert.pem"), filepath.Join(dir, "key.pem")
+	writeNamed(t, cert, key, "sluice.test")
+	r := start(t, append(anyPort, "--set", "server.tls.cert="+cert, "--set", "server.tls.key="+key, "--set", "server.tls.client_ca="+cert)...)
+	listen, _ := r.serving(t)
+	f := func(code int, args ...string) {
+		t.Helper()
+		if got, _, errs := health(t, nil, append([]string{"--listen", listen}, args...)...); got != code {
+			t.Errorf("unexpected exit code of health %q: %d %q; want %d", args, got, errs, code)
+		}
+	}
+	f(exitOK, "--ca", cert, "--server-name", "sluice.test", "--cert", cert, "--key", key)
+	f(exitFailed, "--ca", cert, "--server-name", "sluice.test")
+	f(exitFailed, "--ca", cert, "--server-name", "other.test", "--cert", cert, "--key", key)
+	f(exitFailed, "--tls", "--cert", cert, "--key", key)
+	f(exitFailed, "--ca", filepath.Join(dir, "none.pem"))
+	f(exitFailed)
+}
+
+// writeNamed writes a certificate for the name that has signed itself.
+func writeNamed(t *testing.T, cert, key, name string) {
+	t.Helper()
+	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	template := &x509.Certificate{
+		SerialNumber: big.NewInt(1), NotAfter: time.Now().Add(time.Hour), DNSNames: []string{name},
+		IsCA: true, BasicConstraintsValid: true,
+	}
+	der, err := x509.CreateCertificate(rand.Reader, template, template, private.Public(), private)
+	if err != nil {
+		t.Fatal(err)
+	}
+	pkcs8, err := x509.MarshalPKCS8PrivateKey(private)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for file, block := range map[string]*pem.Block{cert: {Type: "CERTIFICATE", Bytes: der}, key: {Type: "PRIVATE KEY", Bytes: pkcs8}} {
+		if err := os.WriteFile(file, pem.EncodeToMemory(block), 0o600); err != nil {
+			t.Fatal(err)
+		}
 	}
 }
 
