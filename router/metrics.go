@@ -105,6 +105,7 @@ func (r *Router) writeMetrics(w io.Writer) {
 	r.secure.data.write(w)
 	r.secure.admin.write(w)
 	r.snap.Load().rules.writeRollouts(w)
+	r.snap.Load().capture.writeMetrics(w)
 	for _, p := range r.snap.Load().pools {
 		p.writeUpstream(w)
 		pool := fmt.Sprintf("{pool=%q}", p.up.Name())

@@ -140,6 +140,7 @@ func (q *request) read() bool {
 func (q *request) rule() bool {
 	rules := q.snap.rules
 	q.decide(rules, &q.intake, rules.asker(&q.ctx.Request.Header))
+	q.capture()
 	if refused := q.choose(rules, &q.intake); refused != nil {
 		return q.passed(refused)
 	}

@@ -28,6 +28,8 @@ type snapshot struct {
 	writeTimeout time.Duration
 	cors         *cors // nil: none
 
+	capture *capture // nil: none
+
 	pools  []*pool         // by destination.index
 	counts []*routeMetrics // by route.index
 
@@ -72,7 +74,11 @@ func newSnapshot(cfg *configs.Config, r *Router, old *snapshot) (*snapshot, erro
 		cors:         newCORS(&cfg.Server.CORS),
 		drained:      make(chan struct{}),
 	}
+	if s.capture, err = old.nextCapture(cfg, r.log); err != nil {
+		return nil, err
+	}
 	if err := s.addPools(cfg, m, old); err != nil {
+		s.closeCapture(old)
 		return nil, err
 	}
 	for i, p := range s.pools {
@@ -221,8 +227,10 @@ func (s *snapshot) canServe() bool {
 	return false
 }
 
-// closePools ends the pools that next, which may be nil, has not taken over.
+// closePools ends the pools and the capture that next, which may be nil, has not
+// taken over.
 func (s *snapshot) closePools(next *snapshot) {
+	s.closeCapture(next)
 	for _, p := range s.pools {
 		if n := next.pool(p.spec.Name); n == nil || n.up != p.up {
 			p.discovery.end()
