@@ -182,7 +182,7 @@ func referenceKeys(t *testing.T) func(key string) bool {
 }
 
 // TestGuides_Flags holds the guide for SGLang to the list of the flags that its
-// router has (router_args.py and main.rs, see the head of the list).
+// routers have (see the heads in the list).
 func TestGuides_Flags(t *testing.T) {
 	rows := map[string]bool{}
 	flag := regexp.MustCompile("`(--[a-z0-9-]+)`")
