@@ -51,6 +51,7 @@ pools:
     limits: {max_inflight: 8}
 cache: {store: memory}
 records: {store: sqlite, dsn: %[1]s/records.db}
+capture: {file: %[1]s/capture.jsonl}
 routing:
   decisions:
     - name: capped

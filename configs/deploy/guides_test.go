@@ -135,7 +135,7 @@ func certificate(t *testing.T) (cert, key []byte) {
 // TestGuides_Keys holds the keys in the text of the pages to the reference.
 func TestGuides_Keys(t *testing.T) {
 	known := referenceKeys(t)
-	key := regexp.MustCompile("`((?:server|pools\\[\\]|routing|sampling_contract|cache|records|log|sim)(?:\\.[a-z_0-9.\\[\\]]+)?)(?:: [^`]*)?`")
+	key := regexp.MustCompile("`((?:server|pools\\[\\]|routing|sampling_contract|cache|records|capture|log|sim)(?:\\.[a-z_0-9.\\[\\]]+)?)(?:: [^`]*)?`")
 	n := 0
 	for _, page := range pages(t) {
 		for _, m := range key.FindAllStringSubmatch(read(t, page), -1) {
