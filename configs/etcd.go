@@ -2,6 +2,7 @@ package configs
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"crypto/tls"
@@ -17,7 +18,7 @@ import (
 	"go.uber.org/zap"
 )
 
-// etcdTimeout bounds one question to etcd, the making of a connection included.
+// etcdTimeout bounds one question to etcd if nothing else is said.
 const etcdTimeout = 2 * time.Second
 
 // Etcd says how keys in etcd are read (etcd 3.4 and later, the v3 API over gRPC).
@@ -32,7 +33,12 @@ type Etcd struct {
 	Copies string
 	// LastGood has Load take the copy of what etcd does not give.
 	LastGood bool
+	// Timeout bounds one question, the making of a connection included. Zero is
+	// 2s.
+	Timeout time.Duration
 }
+
+func (e *Etcd) timeout() time.Duration { return cmp.Or(e.Timeout, etcdTimeout) }
 
 // etcdKey is the place of a configuration in etcd.
 type etcdKey struct {
@@ -75,8 +81,8 @@ func parseEtcd(name string) (k etcdKey, err error) {
 // later: only questions fail.
 func (e *Etcd) client(ctx context.Context, k etcdKey) (*clientv3.Client, error) {
 	c := clientv3.Config{
-		Context: ctx, Endpoints: k.endpoints, DialTimeout: etcdTimeout,
-		DialKeepAliveTime: 10 * time.Second, DialKeepAliveTimeout: etcdTimeout,
+		Context: ctx, Endpoints: k.endpoints, DialTimeout: e.timeout(),
+		DialKeepAliveTime: 10 * time.Second, DialKeepAliveTimeout: e.timeout(),
 		Logger: zap.NewNop(), // what is wrong is in the errors
 	}
 	if k.secure {
@@ -106,8 +112,8 @@ func (e *Etcd) client(ctx context.Context, k etcdKey) (*clientv3.Client, error) 
 }
 
 // get returns what a key holds and the revision of the store that has it so.
-func (k *etcdKey) get(ctx context.Context, c *clientv3.Client) (data []byte, revision int64, err error) {
-	ctx, cancel := context.WithTimeout(ctx, etcdTimeout)
+func (e *Etcd) get(ctx context.Context, c *clientv3.Client, k etcdKey) (data []byte, revision int64, err error) {
+	ctx, cancel := context.WithTimeout(ctx, e.timeout())
 	defer cancel()
 	resp, err := c.Get(ctx, k.key)
 	switch {
@@ -157,14 +163,14 @@ func (e *Etcd) read(name string) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), etcdTimeout)
+	ctx, cancel := context.WithTimeout(context.Background(), e.timeout())
 	defer cancel()
 	c, err := e.client(ctx, k)
 	if err != nil {
 		return nil, fmt.Errorf("cannot be read: %w", err)
 	}
 	defer func() { _ = c.Close() }() // the answer is there by then
-	data, _, err := k.get(ctx, c)
+	data, _, err := e.get(ctx, c, k)
 	return data, err
 }
 

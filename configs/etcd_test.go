@@ -32,14 +32,21 @@ func startEtcd(t *testing.T) *etcdServer {
 	s := &etcdServer{t: t, dir: t.TempDir(), addr: freeAddr(t), peer: freeAddr(t)}
 	s.start()
 	t.Cleanup(s.stop)
+	s.connect()
+	return s
+}
+
+// connect waits until the server answers.
+func (s *etcdServer) connect() *clientv3.Client {
+	s.t.Helper()
 	c, err := clientv3.New(clientv3.Config{Endpoints: []string{s.addr}, DialTimeout: 5 * time.Second, Logger: zap.NewNop()})
 	if err != nil {
-		t.Fatal(err)
+		s.t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = c.Close() })
+	s.t.Cleanup(func() { _ = c.Close() })
 	s.client = c
 	s.ready()
-	return s
+	return c
 }
 
 // freeAddr returns an address that nobody listened at just now.
@@ -177,6 +184,7 @@ func TestEtcdCopies(t *testing.T) {
 		t.Fatal("a faulty value is taken")
 	}
 	s.stop()
+	o.Etcd.Timeout = 100 * time.Millisecond
 	if _, err := Load(o); err == nil || !strings.Contains(err.Error(), "cannot be read") {
 		t.Errorf("unexpected error without etcd: %v", err)
 	}
@@ -219,7 +227,7 @@ func TestEtcdWatch(t *testing.T) {
 	t.Parallel()
 	s := startEtcd(t)
 	s.put("c.yaml", onePool)
-	o := Options{Files: []string{"etcd://" + s.addr + "/c.yaml"}, Sources: new(Sources)}
+	o := Options{Files: []string{"etcd://" + s.addr + "/c.yaml"}, Etcd: Etcd{Timeout: 300 * time.Millisecond}, Sources: new(Sources)}
 	mustLoad(t, o)
 	ctx, cancel := context.WithCancel(context.Background())
 	changes, troubles := make(chan error, 100), make(chan error, 100)
@@ -278,13 +286,7 @@ func TestEtcdTLS(t *testing.T) {
 	}
 	s.start()
 	t.Cleanup(s.stop)
-	c, err := clientv3.New(clientv3.Config{Endpoints: []string{s.addr}, DialTimeout: 5 * time.Second, Logger: zap.NewNop()})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = c.Close() }()
-	s.client = c
-	s.ready()
+	c := s.connect()
 	s.put("c.yaml", onePool)
 	o := Options{Files: []string{"etcds://" + secure + "/c.yaml"}, Etcd: Etcd{TLS: TLS{CA: "ca.pem", Cert: "cert.pem", Key: "key.pem"}}}
 	mustLoad(t, o)

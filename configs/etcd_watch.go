@@ -61,7 +61,7 @@ func (e *Etcd) followOnce(ctx context.Context, name string, tell func(digest)) e
 	poll := time.NewTicker(etcdPoll)
 	defer poll.Stop()
 	for {
-		data, revision, err := k.get(ctx, c)
+		data, revision, err := e.get(ctx, c, k)
 		if revision == 0 {
 			return err // it has not answered
 		}
