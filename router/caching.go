@@ -224,6 +224,7 @@ func (q *request) sum(plan *caching, c *cached) {
 		model = name.name
 	}
 	b.Part(cache.PartPolicy, plan.rules, model)
+	b.Part(cache.PartPolicy, q.sides.mark())
 	if q.dest.thinking != nil {
 		b.Part(cache.PartThinking, bytes.ToLower(q.who.think))
 	}

@@ -150,6 +150,30 @@ func TestRollout_Params(t *testing.T) {
 		`sluice_params_blocked_total{decision="capped",param="user"} 1`, `sluice_params_would_be_blocked_total{decision="capped",param="user"} 1`)
 }
 
+// What was answered to one side is not the cached answer of the other, whose body
+// is edited otherwise.
+func TestRollout_SidesDoNotShareAnswers(t *testing.T) {
+	s, fleet := startPools(t, 1, `
+pools: [{name: sim, workers: [{url: "ENGINE0"}]}]
+routing:
+  decisions:
+    - name: capped
+      rollout: {share: 50%}
+      plugins: [{type: request_params, configuration: {max_tokens_limit: 5}}, {type: response_cache, configuration: {ttl: 1h}}]
+`)
+	for _, want := range []string{"miss", "hit"} {
+		for _, in := range []bool{true, false} {
+			got := s.chat(`{"model":"m","messages":[],"max_tokens":50}`, "x-session-id: "+sessionIn(t, 0.5, in))
+			if got.status != 200 || got.header.Get(headerCache) != want {
+				t.Errorf("unexpected answer: %d, cache %q; want %q", got.status, got.header.Get(headerCache), want)
+			}
+		}
+	}
+	if n := len(fleet[0].Requests()); n != 2 {
+		t.Errorf("unexpected requests at the engine: %d", n)
+	}
+}
+
 // sessionIn returns a session that is in the share, or not, and not in that of the
 // contract.
 func sessionIn(t *testing.T, share float64, in bool) string {

@@ -2,6 +2,7 @@ package main
 
 import (
 	"encoding/json"
+	"fmt"
 	"strings"
 	"testing"
 )
@@ -59,5 +60,25 @@ body:
 	}
 	if got = runVerb(t, "", "explain", "--config", "c.yaml", "none.json"); got.code != exitUsage {
 		t.Errorf("unexpected end without that file; got %+v", got)
+	}
+}
+
+func TestExplain_Rollout(t *testing.T) {
+	inDir(t, "c.yaml", strings.Replace(explainedConfig, "sampling_contract: {params: {temperature: 1}}", "sampling_contract: {params: {temperature: 1}, rollout: {share: 50%}}", 1),
+		"body.json", `{"model":"m","temperature":0}`)
+	sides := map[int]string{
+		exitFailed: "rollout decisions.free.sampling_contract: enforced: the session or body is in the share of 50%\n",
+		exitOK: "rollout decisions.free.sampling_contract: observed: the session or body is not in the share of 50%\n" +
+			"observed: sampling_contract would refuse: temperature violates",
+	}
+	for session := range 20 {
+		got := runVerb(t, "", "explain", "--config", "c.yaml", "--header", "x-tier: free", "--header", fmt.Sprint("x-session-id: ", session), "body.json")
+		if want := sides[got.code]; want != "" && !strings.Contains(got.stdout, want) {
+			t.Errorf("unexpected explanation\n got %+v\nwant %s", got, want)
+		}
+		sides[got.code] = ""
+	}
+	if sides[exitOK]+sides[exitFailed] != "" {
+		t.Errorf("no session is on one of the sides: %v", sides)
 	}
 }
