@@ -20,14 +20,15 @@ import (
 	"time"
 
 	"sluice/configs"
+	"sluice/upstream/sim"
 )
 
 // fleetOne is a running serve whose files a test changes as an operator does.
 type fleetOne struct {
 	*running
-	t     *testing.T
-	dir   string
-	admin string
+	t           *testing.T
+	dir         string
+	data, admin string // addresses
 }
 
 // startIn starts serve in dir, where it is to run, with an environment.
@@ -38,8 +39,8 @@ func startIn(t *testing.T, dir string, env []string, args ...string) *fleetOne {
 	p.stop, r.stop = context.WithCancel(context.Background())
 	p.now, r.now = context.WithCancel(context.Background())
 	go func() { r.code <- run(p) }()
-	_, admin := r.serving(t)
-	f := &fleetOne{running: r, t: t, dir: dir, admin: admin}
+	data, admin := r.serving(t)
+	f := &fleetOne{running: r, t: t, dir: dir, data: data, admin: admin}
 	t.Cleanup(func() {
 		http.DefaultClient.CloseIdleConnections()
 		r.stop()
@@ -331,6 +332,50 @@ func TestB83_ReloadSecretsAndCertificates(t *testing.T) {
 	f.becomes("a name of a missing secret", badReloads, "2")
 	f.write("later", "three")
 	f.becomes("the missing secret", goodReloads, "4")
+}
+
+// What is read anew reaches the workers.
+func TestB83_NewSecretReachesWorkers(t *testing.T) {
+	e := sim.New(sim.Options{})
+	url, err := e.Start("127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	secret, name := filepath.Join(dir, "secret"), filepath.Join(dir, "c.yaml")
+	text := fmt.Sprintf("pools: [{name: p, models: [m], health: {interval: 0s}, workers: [{url: '%s'}], headers: {set: {authorization: {file: '%s'}}}}]\n", url, secret)
+	for name, text := range map[string]string{name: text, secret: "Bearer one\n"} {
+		if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	f := startIn(t, dir, nil, append(anyPort, "--config", name)...)
+	sent := func() string {
+		t.Helper()
+		resp, err := http.Post("http://"+f.data+"/v1/chat/completions", "application/json", strings.NewReader(`{"model":"m","messages":[]}`))
+		if err != nil {
+			t.Fatal(err)
+		}
+		_ = resp.Body.Close()
+		all := e.Requests()
+		if resp.StatusCode != 200 || len(all) == 0 {
+			t.Fatalf("unexpected answer %d after %d requests", resp.StatusCode, len(all))
+		}
+		return all[len(all)-1].Get("authorization")
+	}
+	if got := sent(); got != "Bearer one" {
+		t.Errorf("unexpected secret %q", got)
+	}
+	f.write("secret", "Bearer two\n")
+	f.becomes("a new secret", goodReloads, "1")
+	if got := sent(); got != "Bearer two" {
+		t.Errorf("unexpected secret %q after the change", got)
+	}
+	closing, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	defer cancel()
+	if err := e.Close(closing); err != nil {
+		t.Error(err)
+	}
 }
 
 // authority returns a new certificate that signs itself, in PEM.
