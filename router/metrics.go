@@ -138,6 +138,7 @@ func (r *Router) writeMetrics(w io.Writer) {
 	}
 	r.writeStores(w)
 	metrics.WriteProcessMetrics(w)
+	metrics.WriteFDMetrics(w)
 }
 
 // series are the metrics of one surface of one pool.

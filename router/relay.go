@@ -51,6 +51,7 @@ type answer struct {
 	bytesOut   int64
 	firstByte  time.Duration // from start, 0: none yet
 	firstToken time.Duration
+	lastPiece  time.Time // of an event stream, when it came
 	writeArmed time.Time // when the write deadline was set last
 }
 
@@ -191,10 +192,7 @@ func (q *request) WriteTo(w io.Writer) (int64, error) {
 		default:
 			q.pass(p)
 		}
-		if q.firstToken == 0 && q.sse && q.events.Events > 0 {
-			q.firstToken = now.Sub(q.start)
-			q.readModel(p)
-		}
+		q.tick(now, p)
 		if len(p) > 0 {
 			if werr := q.write(w, p, now); werr != nil {
 				return q.bytesOut, werr
@@ -217,6 +215,21 @@ func (q *request) WriteTo(w io.Writer) (int64, error) {
 			return q.bytesOut, nil
 		}
 	}
+}
+
+// tick takes note of the time at which a piece of an event stream came: of its
+// first token, or of the ones that follow. p is what the client gets of it.
+func (q *request) tick(now time.Time, p []byte) {
+	switch {
+	case !q.sse || q.events.Events == 0:
+		return
+	case q.firstToken == 0:
+		q.firstToken = now.Sub(q.start)
+		q.readModel(p)
+	case len(p) > 0:
+		q.router.metrics.work.gaps.observe(now.Sub(q.lastPiece))
+	}
+	q.lastPiece = now
 }
 
 // pass takes note of a piece of an answer that is no event stream.
