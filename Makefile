@@ -19,7 +19,7 @@ PKG         ?= ./...
 export GOEXPERIMENT := simd
 
 .DEFAULT_GOAL := help
-.PHONY: build run test check race fuzz bench bench-e2e chaos soak help
+.PHONY: build run test check race fuzz bench bench-e2e chaos soak reference help
 
 build: ## build bin/sluice, a static binary, and the commands beside it
 	CGO_ENABLED=0 $(GO) build -trimpath -o bin/ ./cmd/...
@@ -61,8 +61,12 @@ bench-e2e: ## the router beside nginx, haproxy and Go's proxy, about 15 minutes 
 chaos: ## workers that die, stall and lie under 64 clients (CHAOSTIME=60s)
 	$(GO) test -race -count 1 -timeout 10m -run '^TestChaos$$' -v ./bench -args -chaos $(CHAOSTIME)
 
-soak: ## everything at once for long, with reloads (SOAKTIME=30m)
-	$(GO) test -count 1 -timeout 2h -run '^TestSoak$$' -v ./bench -args -soak $(SOAKTIME)
+soak: ## the built command for a long time, and 1,000 reloads under load (SOAKTIME=30m)
+	$(GO) test -count 1 -timeout 20m -run '^TestReloadsUnderLoad$$' -v ./bench -args -reloads 1000
+	$(GO) test -count 1 -timeout 0 -run '^TestSoak$$' -v ./bench -args -soak $(SOAKTIME)
+
+reference: ## write configs/REFERENCE.md and configs/schema.json anew
+	$(GO) test -count 1 -run '^TestReference$$' ./configs -args -update
 
 help: ## list the targets
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z0-9-]+:.*## / {printf "  make %-9s %s\n", $$1, $$2}' $(MAKEFILE_LIST)

@@ -84,6 +84,7 @@ func (p *Pool) watchHealth(ctx context.Context, w *Worker) {
 		}
 		probed.h2.Store(w.h2.Load())
 		good, late := p.probe(&x, probed, health.Path)
+		probed.reap(time.Now()) // nobody else knows of it
 		if ctx.Err() != nil {
 			return
 		}

@@ -142,12 +142,16 @@ func (w *Worker) reapH2() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	kept := w.h2conns[:0]
+	spare := false // an idle one is kept already
 	for _, c := range w.h2conns {
 		switch {
 		case c.Err() != nil:
+		case c.InFlight() == 0 && spare:
+			c.Close()
 		case c.InFlight() == 0 && (c.GoingAway() || w.closed || !w.h2.Load()):
 			c.Close()
 		default:
+			spare = spare || c.InFlight() == 0
 			kept = append(kept, c)
 		}
 	}

@@ -349,3 +349,38 @@ func TestProtocol_WorkerWithoutStreams(t *testing.T) {
 		t.Errorf("still making connections, %d so far: %v", e.accepted.Load(), <-ended)
 	}
 }
+
+// Of the connections that a worker has no more use for one is kept.
+func TestProtocol_KeepsOneSpareConnection(t *testing.T) {
+	begun, finish := make(chan struct{}, 2), make(chan struct{})
+	e := startH2(t, "127.0.0.1:0", "h2c", func(w http.ResponseWriter, r *http.Request) {
+		begun <- struct{}{}
+		<-finish
+		mirror(w, r)
+	})
+	e.server.HTTP2 = &http.HTTP2Config{MaxConcurrentStreams: 1}
+	w := poolOver(t, H2C, e.url).Workers()[0]
+	ended := make(chan error, 2)
+	for range 2 {
+		go func() {
+			var x Exchange
+			_, _, err := whole(&x, w, send("a"))
+			ended <- err
+		}()
+		<-begun
+	}
+	w.reapH2()
+	if n := w.Streams(); n != 2 {
+		t.Errorf("unexpected number of connections in use; got %d; want 2", n)
+	}
+	close(finish)
+	for range 2 {
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+	}
+	w.reapH2()
+	if n := w.Streams(); n != 1 {
+		t.Errorf("unexpected number of idle connections; got %d; want 1", n)
+	}
+}
