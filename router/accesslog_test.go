@@ -38,9 +38,9 @@ func TestAccessLogSample(t *testing.T) {
 			t.Errorf("unexpected status of line %d: %v; want %v", i, got, want)
 		}
 	}
-	cfg := *s.router.snap.Load().cfg
 	set := func(l configs.Log) {
 		t.Helper()
+		cfg := *s.router.snap.Load().cfg
 		cfg.Log = l
 		if _, err := s.router.Reload(&cfg); err != nil {
 			t.Fatal(err)
