@@ -192,3 +192,11 @@ type Records struct {
 	// written is dropped and counted.
 	Required bool `koanf:"required"`
 }
+
+// Database returns the DSN, or the file that stands for none.
+func (r *Records) Database() string {
+	if r.DSN == "" {
+		return "sluice.db"
+	}
+	return string(r.DSN)
+}

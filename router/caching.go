@@ -314,12 +314,8 @@ func (q *request) forget() {
 // openStores opens the cache and the records.
 func (r *Router) openStores(cfg *configs.Config) (err error) {
 	rc := &cfg.Records
-	dsn := string(rc.DSN)
-	if dsn == "" {
-		dsn = "sluice.db"
-	}
 	r.records, err = record.Open(record.Options{
-		Store: rc.Store, DSN: dsn, Queue: rc.Queue, Batch: rc.Batch, Flush: rc.Flush, Retain: rc.Retain,
+		Store: rc.Store, DSN: rc.Database(), Queue: rc.Queue, Batch: rc.Batch, Flush: rc.Flush, Retain: rc.Retain,
 		Required: rc.Required, Log: r.log,
 	})
 	if err != nil {

@@ -14,14 +14,15 @@ import (
 	"time"
 	"unicode"
 
+	"sluice/configs"
 	"sluice/router/record"
 )
 
 const recordsUsage = `sluice records prints what routers have recorded: the last rows, or sums of them.
 
-usage: sluice records --dsn FILE-OR-URL [flags]
+usage: sluice records --config FILE | --dsn FILE-OR-URL [flags]
 
-  sluice records --dsn sluice.db
+  sluice records --config sluice.yaml
   sluice records --dsn sluice.db --since 1h --by decision,model
   sluice records --store postgres --dsn postgres://reader@db/sluice --by tenant --json
 
@@ -55,6 +56,7 @@ flags:
 
 // recordsConfig is what the flags of records say.
 type recordsConfig struct {
+	files      []string
 	store, dsn string
 	filter     record.Filter
 	by         []string
@@ -77,6 +79,10 @@ func parseRecords(p *process) (recordsConfig, error) {
 		fmt.Fprintf(p.stderr, recordsUsage, strings.Join(record.GroupColumns(), ","))
 		fs.PrintDefaults()
 	}
+	fs.Func("config", "configuration `file` that names the database, repeatable", func(s string) error {
+		c.files = append(c.files, s)
+		return nil
+	})
 	fs.StringVar(&c.store, "store", record.SQLite, "`kind` of the database: sqlite or postgres")
 	fs.StringVar(&c.dsn, "dsn", "", "`path` of the file, or URL of the database (records.dsn of the configuration)")
 	fs.Func("since", "leave out what is older than this `time`, such as 90m, 1h or 7d (default: nothing)", func(s string) error {
@@ -96,11 +102,33 @@ func parseRecords(p *process) (recordsConfig, error) {
 	if err := fs.Parse(p.args); err != nil {
 		return c, err
 	}
-	err := c.check(fs.Args())
+	err := c.configured(p.env)
+	if err == nil {
+		err = c.check(fs.Args())
+	}
 	if err != nil {
 		fmt.Fprintf(p.stderr, "sluice records: %v\n", err)
 	}
 	return c, err
+}
+
+// configured takes the database from the configuration, if one is given.
+func (c *recordsConfig) configured(env []string) error {
+	if len(c.files) == 0 {
+		return nil
+	}
+	if c.dsn != "" {
+		return errors.New("--config and --dsn both name a database")
+	}
+	cfg, err := loadConfig(configs.Options{Files: c.files, Env: env})
+	if err != nil {
+		return fmt.Errorf("wrong configuration:\n%w", err)
+	}
+	if cfg.Records.Store == record.Off {
+		return errors.New("the configuration records nothing: records.store is off")
+	}
+	c.store, c.dsn = cfg.Records.Store, cfg.Records.Database()
+	return nil
 }
 
 // parseAge reads a duration that may also be a number of days.
@@ -136,7 +164,7 @@ func (c *recordsConfig) check(rest []string) error {
 	case c.store != record.SQLite && c.store != record.Postgres:
 		return fmt.Errorf("--store must be sqlite or postgres, got %q", c.store)
 	case c.dsn == "":
-		return errors.New("--dsn is missing")
+		return errors.New("--config or --dsn is missing")
 	case c.filter.Limit < 1:
 		return fmt.Errorf("--limit must be at least 1, got %d", c.filter.Limit)
 	}

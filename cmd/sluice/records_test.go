@@ -118,7 +118,7 @@ func TestRecords_Errors(t *testing.T) {
 	}
 	f(exitOK, "sampling::json", "-h")
 	f(exitOK, "\n  kind,surface,decision", "-h")
-	f(exitUsage, "--dsn is missing")
+	f(exitUsage, "--config or --dsn is missing")
 	f(exitUsage, `unexpected argument "x"`, "--dsn", dsn, "x")
 	f(exitUsage, `--store must be sqlite or postgres, got "off"`, "--dsn", dsn, "--store", "off")
 	f(exitUsage, "--limit must be at least 1", "--dsn", dsn, "--limit", "0")
@@ -131,4 +131,24 @@ func TestRecords_Errors(t *testing.T) {
 	f(exitFailed, "no such file", "--dsn", missing)
 	f(exitFailed, "want the path of a file", "--dsn", "postgres://x")
 	f(exitFailed, "cannot read the DSN", "--store", "postgres", "--dsn", "pass@word")
+}
+
+// The database may be the one that the configuration names.
+func TestRecords_Config(t *testing.T) {
+	dsn := recorded(t)
+	inDir(t, "on.yaml", "records: {store: sqlite, dsn: "+dsn+"}\n", "off.yaml", "log: {level: info}\n")
+	_, want, _ := runRecordsWith(t, "--dsn", dsn)
+	code, out, errs := runRecordsWith(t, "--config", "on.yaml")
+	if code != exitOK || errs != "" || out != want {
+		t.Errorf("unexpected rows %d %s%s; want %s", code, out, errs, want)
+	}
+	for args, text := range map[string]string{
+		"--config off.yaml":           "the configuration records nothing",
+		"--config on.yaml --dsn a.db": "both name a database",
+		"--config none.yaml":          "cannot be read",
+	} {
+		if code, _, errs := runRecordsWith(t, strings.Fields(args)...); code != exitUsage || !strings.Contains(errs, text) {
+			t.Errorf("unexpected end of %s: %d %s", args, code, errs)
+		}
+	}
 }
