@@ -38,6 +38,7 @@ race: ## run all tests under the race detector
 check: ## formatting, vet, staticcheck, the rules of the house, go.mod
 	@files=$$($(GOFUMPT) -l .) || exit 1; test -z "$$files" || { echo "not formatted, run gofumpt -w:"; echo "$$files"; exit 1; }
 	$(GO) vet ./...
+	$(GO) vet -tags soak ./bench
 	GOEXPERIMENT= $(GO) vet ./probe/...
 	GOEXPERIMENT= GOARCH=arm64 $(GO) vet ./probe/...
 	$(STATICCHECK) ./...
@@ -63,7 +64,7 @@ chaos: ## workers that die, stall and lie under 64 clients (CHAOSTIME=60s)
 
 soak: ## the built command for a long time, and 1,000 reloads under load (SOAKTIME=30m)
 	$(GO) test -count 1 -timeout 20m -run '^TestReloadsUnderLoad$$' -v ./bench -args -reloads 1000
-	$(GO) test -count 1 -timeout 0 -run '^TestSoak$$' -v ./bench -args -soak $(SOAKTIME)
+	$(GO) test -tags soak -count 1 -timeout 0 -run '^TestSoak$$' -v ./bench -args -soak $(SOAKTIME)
 
 reference: ## write configs/REFERENCE.md and configs/schema.json anew
 	$(GO) test -count 1 -run '^TestReference$$' ./configs -args -update

@@ -1,3 +1,5 @@
+//go:build soak
+
 package bench
 
 import (
@@ -25,7 +27,7 @@ import (
 	"sluice/upstream/sim"
 )
 
-var soakTime = flag.Duration("soak", 0, "how long TestSoak lasts; 0 leaves it out")
+var soakTime = flag.Duration("soak", 30*time.Minute, "how long TestSoak lasts")
 
 // soakReloads is how many reloads a soak spreads over its time.
 const soakReloads = 1000
@@ -33,11 +35,8 @@ const soakReloads = 1000
 // TestSoak runs the built command for a long time under mixed surfaces and sizes,
 // clients that leave, workers that change their moods and one that dies, and 1,000
 // reloads, each tenth of a faulty file. At the end every request is accounted for,
-// and memory, goroutines and files have not grown. (-soak 30m; see make soak.)
+// and memory, goroutines and files have not grown. It needs the build tag soak; see make soak.
 func TestSoak(t *testing.T) {
-	if *soakTime == 0 {
-		t.Skip("skipped: needs -soak 30m")
-	}
 	engines := startEngines(t, 6)
 	mortal := freeAddr(t)
 	cfg := chaosConfig(engines)

@@ -195,8 +195,7 @@ func (r *Router) InFlight() int { return r.live.requests() }
 // again.
 func (r *Router) Shutdown(ctx context.Context) error {
 	r.BeginDrain()
-	// fasthttp takes a connection without a request for a busy one.
-	r.watcher.CloseSilent()
+	defer r.closeSilent()()
 	hard, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	defer cancel()
 	stop := context.AfterFunc(ctx, func() {
@@ -222,6 +221,29 @@ func (r *Router) Shutdown(ctx context.Context) error {
 		r.closeStores(short)
 	})
 	return err
+}
+
+// closeSilent closes the connections on which nothing was sent, which fasthttp
+// takes for busy ones, until it is told to stop: a connection may be accepted at
+// the last moment, or be in a handshake.
+func (r *Router) closeSilent() (stop func()) {
+	r.watcher.CloseSilent()
+	t := time.NewTicker(50 * time.Millisecond)
+	ended := make(chan struct{})
+	go func() {
+		for {
+			select {
+			case <-t.C:
+				r.watcher.CloseSilent()
+			case <-ended:
+				return
+			}
+		}
+	}()
+	return func() {
+		t.Stop()
+		close(ended)
+	}
 }
 
 // cutGrace is how long requests that were cut may take to tell their clients.

@@ -22,7 +22,7 @@ const engineProcess = "UPSTREAM_TEST_ENGINES"
 func TestEngineProcess(t *testing.T) {
 	var n int
 	if _, err := fmt.Sscan(os.Getenv(engineProcess), &n); err != nil {
-		t.Skip("not told to serve")
+		return // not told to serve
 	}
 	var all sync.WaitGroup
 	for i := range n {
