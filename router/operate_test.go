@@ -245,15 +245,16 @@ func TestGovernedPathsCannotBePassedThrough(t *testing.T) {
 // A panic in a request is one 500 and the end of one connection.
 func TestPanicIsContained(t *testing.T) {
 	s := startStand(t, nil)
-	models := s.router.snap.Load().rules.models
-	sound := models[simModel]
-	models[simModel] = &destination{index: 99, unlisted: sound.unlisted} // a pool that is none
+	sound := s.router.snap.Load()
+	rules := *sound.rules
+	rules.models = map[string]*destination{simModel: {index: 99, unlisted: &target{}}} // a pool that is none
+	s.router.snap.Store(&snapshot{cfg: sound.cfg, rules: &rules, maxBody: sound.maxBody, drained: make(chan struct{})})
 	c := s.dial().write("POST /v1/chat/completions HTTP/1.1\r\nHost: a\r\nContent-Length: 32\r\n\r\n" + chatBody)
 	if r := c.read(); r.status != 500 || r.header.Get(headerErrorCode) != "internal_error" {
 		t.Errorf("unexpected answer %d %s", r.status, r.body)
 	}
 	c.closed()
-	models[simModel] = sound
+	s.router.snap.Store(sound)
 	if r := s.chat(chatBody); r.status != 200 {
 		t.Errorf("unexpected answer %d after the panic", r.status)
 	}
