@@ -39,8 +39,9 @@ func TestReloadsUnderLoad(t *testing.T) {
 	url := "http://" + data
 	defer http.DefaultClient.CloseIdleConnections()
 
-	// A breaker opens, and a worker is found to be down.
-	for range 8 {
+	// A breaker opens, as soon as chance chooses its worker, and a worker is found
+	// to be down.
+	for failing.Stats().ByPath["/v1/chat/completions"] == 0 {
 		post(t, url, `{"model":"b","messages":[]}`)
 	}
 	before := waitForWorkers(t, admin, down.URL(), failing.URL())
