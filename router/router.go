@@ -163,6 +163,10 @@ func New(cfg *configs.Config, opts Options) (*Router, error) {
 func (r *Router) Serve(data, admin net.Listener) error {
 	n := 1
 	failed := make(chan error, 2)
+	data = &listener{Listener: data}
+	if admin != nil {
+		admin = &listener{Listener: admin}
+	}
 	go func() { failed <- r.data.Serve(r.listenData(data)) }()
 	if admin != nil {
 		n++
@@ -175,9 +179,32 @@ func (r *Router) Serve(data, admin net.Listener) error {
 			// One listener is lost: the other must not go on alone.
 			first = errors.Join(errListenerLost, err)
 			go func() { _ = r.Shutdown(context.Background()) }() // first says why
+			// Shutdown cannot end a server that has not begun to serve yet.
+			_ = data.Close()
+			if admin != nil {
+				_ = admin.Close()
+			}
 		}
 	}
 	return first
+}
+
+// listener may be closed more than once, and after it was lost: fasthttp would take
+// the error for a reason not to wait for the requests under way.
+type listener struct {
+	net.Listener
+	once sync.Once
+	err  error
+}
+
+// Close implements net.Listener.
+func (l *listener) Close() error {
+	l.once.Do(func() {
+		if l.err = l.Listener.Close(); errors.Is(l.err, net.ErrClosed) {
+			l.err = nil
+		}
+	})
+	return l.err
 }
 
 var errListenerLost = errors.New("a listener ended before the router was shut down")
