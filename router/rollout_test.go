@@ -233,10 +233,10 @@ routing:
       rules: {type: header, name: x-tier, exact: free}
       plugins: [{type: request_params, configuration: {max_tokens_limit: 5, blocked_params: [user], on_violation: observe}}]
 `)
-	s.chat(`{"model":"m","messages":[],"temperature":0.123}`)
+	s.chat(`{"model":"m","messages":[],"temperature":0.123456789}`)
 	s.chat(`{"model":"m","messages":[],"temperature":"canary"}`)
 	s.chat(`{"model":"m","messages":[],"temperature":1,"top_p":"canary"}`)
-	s.chat(`{"model":"m","messages":[],"temperature":1,"max_tokens":777,"user":"canary"}`, "x-tier: free")
+	s.chat(`{"model":"m","messages":[],"temperature":1,"max_tokens":777777777,"user":"canary"}`, "x-tier: free")
 	s.chat(`{"model":"m","messages":[],"temperature":1,"user":"canary"}`, "x-tier: free")
 	log := s.log.String()
 	for _, want := range []string{
@@ -249,7 +249,7 @@ routing:
 			t.Errorf("the log does not have once: %s\n%s", want, log)
 		}
 	}
-	if strings.Contains(log, "canary") || strings.Contains(log, "123") || strings.Contains(log, "777") {
+	if strings.Contains(log, "canary") || strings.Contains(log, "123456789") || strings.Contains(log, "777777777") {
 		t.Errorf("the log has values of clients: %s", log)
 	}
 	var p pace
